@@ -1,0 +1,445 @@
+/*
+ * proofinfer.h - the C API of libproofinfer: Llama-family language models on a CPU, every output bit specified.
+ *
+ * Conventions, true for every function unless it says otherwise:
+ *
+ * - Status. A function that can fail returns an int32_t status: PROOFINFER_OK (0) or one of the PROOFINFER_E_ values. Its
+ *   last parameter is a nullable `proofinfer_error **`. When it is not NULL it receives an owned error object on failure (free it
+ *   with proofinfer_error_free) and NULL on success. Every failure has a message that says what, where, expected and found.
+ * - Out-parameters that receive a handle or pointer are set to NULL on failure.
+ * - Handles are opaque and reference-counted inside: they may be freed in any order (a session keeps its model alive), and a free
+ *   that happens while another thread is inside a call on the handle takes effect when that call ends. Freeing NULL does nothing. Using
+ *   a handle after freeing it, or freeing it twice, is undefined.
+ * - Threads. `const` on a handle parameter means: may be called from many threads at once on that handle. Other functions want one
+ *   thread at a time; for sessions, generations, batches and streams a second thread gets PROOFINFER_E_BUSY instead of a race.
+ * - Text in is (pointer, length in bytes), UTF-8, no terminating NUL needed; NUL bytes inside are ordinary. A NULL pointer is allowed
+ *   only with length 0. Paths are UTF-8 text without NUL.
+ * - Text and arrays out are (buffer, capacity, *needed): *needed always receives the full size. When the capacity is too small nothing
+ *   is written to the buffer, nothing changes, PROOFINFER_E_BUFFER is returned and the call can be repeated. buffer may be NULL when
+ *   capacity is 0. No terminating NUL is written.
+ * - The library never prints, exits, aborts, throws, reads the environment or changes signal handlers, and starts no more threads than the
+ *   option "threads" asks for. It saves, sets and restores the floating-point environment at every entry that computes.
+ * - Token ids are int32_t in [0, vocab_size). Positions count from 0. Sizes ending in _bytes are bytes, in _count elements.
+ *
+ * The arithmetic behind the results is specified in docs/arithmetic.md.
+ */
+#ifndef PROOFINFER_H
+#define PROOFINFER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(PROOFINFER_STATIC)
+#define PROOFINFER_API
+#elif defined(_WIN32)
+#if defined(PROOFINFER_BUILDING)
+#define PROOFINFER_API __declspec(dllexport)
+#else
+#define PROOFINFER_API __declspec(dllimport)
+#endif
+#elif defined(__GNUC__)
+#define PROOFINFER_API __attribute__((visibility("default")))
+#else
+#define PROOFINFER_API
+#endif
+
+/* ---- Version ---------------------------------------------------------------------------------------------------------------- */
+
+/* The version of this header. Within one major version symbols are only added and keep their meaning. */
+#define PROOFINFER_VERSION_MAJOR 1
+#define PROOFINFER_VERSION_MINOR 0
+#define PROOFINFER_VERSION_PATCH 0
+
+/* major * 1000000 + minor * 1000 + patch, of the header a program was compiled with. */
+#define PROOFINFER_VERSION_NUMBER \
+  (PROOFINFER_VERSION_MAJOR * 1000000 + PROOFINFER_VERSION_MINOR * 1000 + PROOFINFER_VERSION_PATCH)
+
+/* The version number of the library that is loaded: compare with PROOFINFER_VERSION_NUMBER; the majors must be equal. */
+PROOFINFER_API int32_t proofinfer_version_number(void);
+
+/* The loaded library's version as text, for example "1.0.0". Static, NUL-terminated, never freed. */
+PROOFINFER_API const char *proofinfer_version_text(void);
+
+/* How the library was built: compiler, architecture, kernel sets compiled in. One line, static, NUL-terminated, never freed. */
+PROOFINFER_API const char *proofinfer_build_text(void);
+
+/* Expands to the pointer and the length of a string literal: proofinfer_options_set_i64(o, PROOFINFER_TEXT("threads"), 2, NULL). */
+#define PROOFINFER_TEXT(literal) (literal), (sizeof(literal) - 1)
+
+/* ---- Status codes (pinned values) --------------------------------------------------------------------------------------------- */
+
+#define PROOFINFER_OK 0
+/* An argument is out of its bounds: NULL where a handle is needed, a token id outside the vocabulary, an unknown option. */
+#define PROOFINFER_E_ARGUMENT 1
+/* Memory could not be had, from the system or from the caller's allocator. */
+#define PROOFINFER_E_MEMORY 2
+/* A memory limit that the caller set would be exceeded. */
+#define PROOFINFER_E_LIMIT 3
+/* The operating system refused: no such file, no permission, not a regular file, a read error, a file that shrank. */
+#define PROOFINFER_E_IO 4
+/* The bytes are no format that the library knows; the message says what they look like. */
+#define PROOFINFER_E_UNRECOGNIZED 5
+/* The format is known and the bytes end too early; the message names the first thing missing. */
+#define PROOFINFER_E_TRUNCATED 6
+/* The format is known and a value in it is invalid, or bytes follow its end. */
+#define PROOFINFER_E_FORMAT 7
+/* The file is well-formed and asks for something that this library does not do. */
+#define PROOFINFER_E_UNSUPPORTED 8
+/* The context (the session's room for positions) is full. */
+#define PROOFINFER_E_CONTEXT 9
+/* Another thread is inside this handle. */
+#define PROOFINFER_E_BUSY 10
+/* The operation was cancelled; nothing changed. */
+#define PROOFINFER_E_CANCELLED 11
+/* The caller's buffer is too small; *needed says what is needed. Nothing changed. */
+#define PROOFINFER_E_BUFFER 12
+/* Logits contain NaN or infinity where finite ones are needed. */
+#define PROOFINFER_E_NOT_FINITE 13
+/* The handle is not in the state that the call needs, for example logits that were not asked for. */
+#define PROOFINFER_E_STATE 14
+/* The library contradicts itself (a failed self-test). Please report it. */
+#define PROOFINFER_E_INTERNAL 15
+
+/* The name of a status code, for example "PROOFINFER_E_IO". Static, NUL-terminated; "PROOFINFER_E_?" for other values. */
+PROOFINFER_API const char *proofinfer_status_name(int32_t status);
+
+/* ---- Handles ------------------------------------------------------------------------------------------------------------------ */
+
+typedef struct proofinfer_error proofinfer_error;           /* one failure: code and message */
+typedef struct proofinfer_options proofinfer_options;       /* named settings for the create and open functions */
+typedef struct proofinfer_cancel proofinfer_cancel;         /* stops an operation from outside and shows its progress */
+typedef struct proofinfer_model proofinfer_model;           /* weights and shape; immutable, shared by threads and sessions */
+typedef struct proofinfer_tokenizer proofinfer_tokenizer;   /* vocabulary; immutable, shared by threads */
+typedef struct proofinfer_stream proofinfer_stream;         /* token ids -> whole UTF-8 characters */
+typedef struct proofinfer_session proofinfer_session;       /* one sequence of tokens and its KV cache */
+typedef struct proofinfer_batch proofinfer_batch;           /* many sessions of one model, evaluated in one pass */
+typedef struct proofinfer_sampler proofinfer_sampler;       /* logits -> token id, with its random state */
+typedef struct proofinfer_generation proofinfer_generation; /* session + tokenizer + sampler, pulled token by token */
+
+/* ---- Errors ------------------------------------------------------------------------------------------------------------------- */
+
+/* The status code of an error; PROOFINFER_OK for NULL. */
+PROOFINFER_API int32_t proofinfer_error_code(const proofinfer_error *error);
+
+/* The message of an error, NUL-terminated UTF-8 on one line, valid until the error is freed; "" for NULL. */
+PROOFINFER_API const char *proofinfer_error_message(const proofinfer_error *error);
+
+/* Frees an error object. NULL does nothing. */
+PROOFINFER_API void proofinfer_error_free(proofinfer_error *error);
+
+/* ---- Options ------------------------------------------------------------------------------------------------------------------
+ * One options object can be passed to every function that takes options: each reads the options of its own scope and ignores the
+ * others. The object is read during the call only; it may be changed or freed afterwards. NULL means: all defaults. The options
+ * and their types, bounds and defaults can be listed (proofinfer_option_*):
+ *
+ *   name                 type    scope       meaning
+ *   "threads"            i64     model       threads that compute, the caller's included; default 1
+ *   "isa"                text    model,      "auto" or the name of a kernel set (proofinfer_isa_name); at a session: overrides the
+ *                                session     model's; bits do not depend on it
+ *   "memory_limit_bytes" u64     model,      most memory the object may hold at once; 0 (default): no limit
+ *                                tokenizer, session, sampler, batch
+ *   "context_length"     i64     session     positions to reserve room for; 0 (default): min(the model's seq_len, 4096); at most seq_len
+ *   "temperature"        f64     sampler     0 (default): greedy; else logits are divided by it
+ *   "top_p"              f64     sampler     nucleus: (0, 1); 0 or 1: off; default 0.9
+ *   "seed"               u64     sampler     initial state of the generator, used as it is (0 makes every draw 0); default 1
+ *   "max_tokens"         i64     generation  most tokens to generate; 0 (default): until a stop token or the end of the context
+ *   "stop_tokens"        tokens  generation  ids that end a generation; default: what the tokenizer's format says (BOS for llama2.c)
+ */
+#define PROOFINFER_OPTION_I64 1
+#define PROOFINFER_OPTION_U64 2
+#define PROOFINFER_OPTION_F64 3
+#define PROOFINFER_OPTION_TEXT 4
+#define PROOFINFER_OPTION_TOKENS 5
+
+/* Makes an options object with every option at its default. Errors: E_MEMORY. */
+PROOFINFER_API int32_t proofinfer_options_create(proofinfer_options **options, proofinfer_error **error);
+/* Frees an options object. NULL does nothing. */
+PROOFINFER_API void proofinfer_options_free(proofinfer_options *options);
+
+/* Set one option by name. Errors: E_ARGUMENT (unknown name, other type, value outside the bounds: the message names them),
+ * E_MEMORY (tokens). The object is unchanged on failure. */
+PROOFINFER_API int32_t proofinfer_options_set_i64(proofinfer_options *options, const char *name, size_t name_bytes, int64_t value,
+                                                  proofinfer_error **error);
+PROOFINFER_API int32_t proofinfer_options_set_u64(proofinfer_options *options, const char *name, size_t name_bytes, uint64_t value,
+                                                  proofinfer_error **error);
+PROOFINFER_API int32_t proofinfer_options_set_f64(proofinfer_options *options, const char *name, size_t name_bytes, double value,
+                                                  proofinfer_error **error);
+PROOFINFER_API int32_t proofinfer_options_set_text(proofinfer_options *options, const char *name, size_t name_bytes, const char *value,
+                                                   size_t value_bytes, proofinfer_error **error);
+/* tokens: [count] ids, copied; count 0 sets the empty set; at most 1024. */
+PROOFINFER_API int32_t proofinfer_options_set_tokens(proofinfer_options *options, const char *name, size_t name_bytes,
+                                                     const int32_t *tokens, size_t count, proofinfer_error **error);
+
+/* Memory of objects made with these options comes from these two functions instead of the C library. allocate returns `bytes` bytes
+ * aligned to `alignment` (a power of two, at most 4096), or NULL; release gets the same numbers back. Both may be called from any thread and
+ * must outlive the objects. NULL for both goes back to the default. Errors: E_ARGUMENT (only one of them is NULL).
+ * Error objects, options and cancels always use malloc. */
+typedef void *(*proofinfer_allocate_function)(void *user, size_t bytes, size_t alignment);
+typedef void (*proofinfer_release_function)(void *user, void *memory, size_t bytes, size_t alignment);
+PROOFINFER_API int32_t proofinfer_options_set_allocator(proofinfer_options *options, proofinfer_allocate_function allocate,
+                                                        proofinfer_release_function release, void *user, proofinfer_error **error);
+
+/* The number of options, and for index in [0, count): name (static, NUL-terminated), PROOFINFER_OPTION_ type, default, lowest and highest
+ * value as text, and scope as text ("model,session"). Texts are static; "" where the type has none. NULL or 0 outside the range. */
+PROOFINFER_API size_t proofinfer_option_count(void);
+PROOFINFER_API const char *proofinfer_option_name(size_t index);
+PROOFINFER_API int32_t proofinfer_option_type(size_t index);
+PROOFINFER_API const char *proofinfer_option_default(size_t index);
+PROOFINFER_API const char *proofinfer_option_lowest(size_t index);
+PROOFINFER_API const char *proofinfer_option_highest(size_t index);
+PROOFINFER_API const char *proofinfer_option_scope(size_t index);
+
+/* ---- Cancel and progress --------------------------------------------------------------------------------------------------------
+ * A cancel is handed to one or more operations. A request stops those that run with it and those that are started with it until it is
+ * reset; it touches no other. Use one per operation, or reset it in between. */
+
+/* Makes a cancel in the not-requested state. Errors: E_MEMORY. */
+PROOFINFER_API int32_t proofinfer_cancel_create(proofinfer_cancel **cancel, proofinfer_error **error);
+/* Asks the operations that hold it to stop. Callable from any thread and from a signal handler. NULL does nothing. */
+PROOFINFER_API void proofinfer_cancel_request(proofinfer_cancel *cancel);
+/* Takes the request back and sets progress to 0 of 0. NULL does nothing. */
+PROOFINFER_API void proofinfer_cancel_reset(proofinfer_cancel *cancel);
+/* 1 if a request is pending, else 0 (0 for NULL). */
+PROOFINFER_API int32_t proofinfer_cancel_requested(const proofinfer_cancel *cancel);
+/* How far the operation that holds it is: bytes read for loading, tokens evaluated for appending. Both outputs are nullable;
+ * total is 0 before an operation starts. Callable while it runs. */
+PROOFINFER_API void proofinfer_cancel_progress(const proofinfer_cancel *cancel, uint64_t *done, uint64_t *total);
+/* Frees a cancel. NULL does nothing. */
+PROOFINFER_API void proofinfer_cancel_free(proofinfer_cancel *cancel);
+
+/* ---- CPU kernels ----------------------------------------------------------------------------------------------------------------
+ * The kernel sets compiled into the library, slowest first: index in [0, count). All give the same bits. */
+
+PROOFINFER_API size_t proofinfer_isa_count(void);
+/* "scalar", "sse2", "avx2", "avx512", "neon". Static, NUL-terminated; NULL outside the range. */
+PROOFINFER_API const char *proofinfer_isa_name(size_t index);
+/* 1 if this CPU and operating system can run it, else 0. */
+PROOFINFER_API int32_t proofinfer_isa_available(size_t index);
+
+/* Runs a built-in model on every kernel set this CPU has and compares the logits with built-in figures, in milliseconds. Errors:
+ * E_INTERNAL (the message names the kernel set), E_MEMORY. */
+PROOFINFER_API int32_t proofinfer_selftest(proofinfer_error **error);
+
+/* ---- Model ----------------------------------------------------------------------------------------------------------------------
+ * Formats: llama2.c checkpoints; the legacy one (7 int32 header, no magic) is recognised by its exact size. */
+
+/* Opens the checkpoint at a path: checks everything, then reads the weights into the library's own memory. The file is closed again
+ * before the call returns; later changes to it do no harm.
+ * options: scope model; nullable. cancel: nullable; progress in bytes.
+ * Errors: E_ARGUMENT, E_IO, E_UNRECOGNIZED, E_TRUNCATED, E_FORMAT, E_UNSUPPORTED, E_MEMORY, E_LIMIT, E_CANCELLED. */
+PROOFINFER_API int32_t proofinfer_model_open(const char *path, size_t path_bytes, const proofinfer_options *options,
+                                             proofinfer_cancel *cancel, proofinfer_model **model, proofinfer_error **error);
+/* The same from memory. data: [data_bytes], any alignment; copied, not kept. */
+PROOFINFER_API int32_t proofinfer_model_open_memory(const void *data, size_t data_bytes, const proofinfer_options *options,
+                                                    proofinfer_cancel *cancel, proofinfer_model **model, proofinfer_error **error);
+/* Frees a model; its memory goes when its last session and batch are freed. NULL does nothing. */
+PROOFINFER_API void proofinfer_model_free(proofinfer_model *model);
+
+/* Integer properties of a model. */
+#define PROOFINFER_MODEL_DIM 1
+#define PROOFINFER_MODEL_HIDDEN_DIM 2
+#define PROOFINFER_MODEL_N_LAYERS 3
+#define PROOFINFER_MODEL_N_HEADS 4
+#define PROOFINFER_MODEL_N_KV_HEADS 5
+#define PROOFINFER_MODEL_VOCAB_SIZE 6
+#define PROOFINFER_MODEL_SEQ_LEN 7
+#define PROOFINFER_MODEL_HEAD_SIZE 8         /* dim / n_heads */
+#define PROOFINFER_MODEL_SHARED_CLASSIFIER 9 /* 1: the classifier is the embedding; 0: it has weights of its own */
+#define PROOFINFER_MODEL_GROUP_SIZE 10       /* elements a quantization group; 0: not quantized */
+#define PROOFINFER_MODEL_FILE_BYTES 11       /* bytes of the checkpoint */
+#define PROOFINFER_MODEL_WEIGHT_BYTES 12     /* bytes of weights held in memory, padding included */
+#define PROOFINFER_MODEL_MEMORY_BYTES 13     /* all memory that the model holds */
+#define PROOFINFER_MODEL_PARAMETER_COUNT 14  /* weights in the file, each counted once */
+#define PROOFINFER_MODEL_THREADS 15          /* threads that compute, the caller's included */
+/* Reads an integer property. value: not NULL; 0 on failure. Errors: E_ARGUMENT. */
+PROOFINFER_API int32_t proofinfer_model_get_i64(const proofinfer_model *model, int32_t property, int64_t *value,
+                                                proofinfer_error **error);
+
+/* Text properties of a model. */
+#define PROOFINFER_MODEL_FORMAT 1       /* "llama2.c legacy" */
+#define PROOFINFER_MODEL_ELEMENT_TYPE 2 /* "f32" */
+#define PROOFINFER_MODEL_ISA 3          /* the kernel set in use */
+/* A text property: static, NUL-terminated; NULL for another property or a NULL model. */
+PROOFINFER_API const char *proofinfer_model_get_text(const proofinfer_model *model, int32_t property);
+
+/* The tensors of the checkpoint in file order: index in [0, count). */
+PROOFINFER_API size_t proofinfer_model_tensor_count(const proofinfer_model *model);
+/* The name of a tensor, for example "layers.3.wq". Errors: E_ARGUMENT, E_BUFFER. */
+PROOFINFER_API int32_t proofinfer_model_tensor_name(const proofinfer_model *model, size_t index, char *buffer, size_t capacity,
+                                                    size_t *needed, proofinfer_error **error);
+#define PROOFINFER_TENSOR_ROWS 1        /* outputs of a matrix; 1 for a vector */
+#define PROOFINFER_TENSOR_COLUMNS 2     /* inputs of a matrix; length of a vector */
+#define PROOFINFER_TENSOR_FILE_OFFSET 3 /* where its bytes begin */
+#define PROOFINFER_TENSOR_FILE_BYTES 4  /* how many there are */
+#define PROOFINFER_TENSOR_IS_QUANTIZED 5
+/* An integer property of a tensor. Errors: E_ARGUMENT. */
+PROOFINFER_API int32_t proofinfer_model_tensor_get_i64(const proofinfer_model *model, size_t index, int32_t property, int64_t *value,
+                                                       proofinfer_error **error);
+
+/* ---- Tokenizer ------------------------------------------------------------------------------------------------------------------ */
+
+/* Opens a tokenizer in llama2.c's tokenizer.bin format. The file has no count: vocab_size (1 and up) says how many pieces to read,
+ * usually the model's; the file must have at least that many, further bytes after them are allowed and ignored.
+ * Errors: E_ARGUMENT, E_IO, E_UNRECOGNIZED, E_TRUNCATED, E_FORMAT, E_MEMORY, E_LIMIT. */
+PROOFINFER_API int32_t proofinfer_tokenizer_open(const char *path, size_t path_bytes, int32_t vocab_size,
+                                                 const proofinfer_options *options, proofinfer_tokenizer **tokenizer,
+                                                 proofinfer_error **error);
+/* The same from memory. data: [data_bytes], copied, not kept. */
+PROOFINFER_API int32_t proofinfer_tokenizer_open_memory(const void *data, size_t data_bytes, int32_t vocab_size,
+                                                        const proofinfer_options *options, proofinfer_tokenizer **tokenizer,
+                                                        proofinfer_error **error);
+/* Frees a tokenizer. NULL does nothing. */
+PROOFINFER_API void proofinfer_tokenizer_free(proofinfer_tokenizer *tokenizer);
+
+/* The number of pieces, and the ids of the beginning and the end of a text; -1 for NULL. */
+PROOFINFER_API int32_t proofinfer_tokenizer_vocab_size(const proofinfer_tokenizer *tokenizer);
+PROOFINFER_API int32_t proofinfer_tokenizer_bos(const proofinfer_tokenizer *tokenizer);
+PROOFINFER_API int32_t proofinfer_tokenizer_eos(const proofinfer_tokenizer *tokenizer);
+
+/* The piece of an id exactly as the file has it (it may be any bytes), and its score (nullable).
+ * Errors: E_ARGUMENT (id outside the vocabulary), E_BUFFER. */
+PROOFINFER_API int32_t proofinfer_tokenizer_piece(const proofinfer_tokenizer *tokenizer, int32_t token, char *buffer, size_t capacity,
+                                                  size_t *needed, float *score, proofinfer_error **error);
+
+#define PROOFINFER_ENCODE_BOS 1u /* put the BOS id first */
+#define PROOFINFER_ENCODE_EOS 2u /* put the EOS id last */
+/* Text to token ids, as the reference does it: a dummy space piece before a text that is not empty, one piece or byte pieces a character, then
+ * merges by score. flags: PROOFINFER_ENCODE_ bits. Special pieces in the text stay text. Near-linear in text_bytes.
+ * The number of ids is at most text_bytes + 3. Errors: E_ARGUMENT, E_BUFFER, E_FORMAT (the vocabulary lacks the byte piece that a byte of
+ * the text needs, or the piece " "), E_MEMORY. */
+PROOFINFER_API int32_t proofinfer_tokenizer_encode(const proofinfer_tokenizer *tokenizer, const char *text, size_t text_bytes,
+                                                   uint32_t flags, int32_t *tokens, size_t capacity, size_t *needed,
+                                                   proofinfer_error **error);
+
+#define PROOFINFER_DECODE_SPELLED 1u /* leave byte pieces spelled, "<0x0A>", instead of the byte that they stand for */
+/* The bytes of one id after the id `previous` (-1: none): after BOS one leading space is dropped, and a byte piece gives its
+ * byte. The bytes may be part of a character: proofinfer_stream puts them together. flags: PROOFINFER_DECODE_ bits.
+ * Errors: E_ARGUMENT, E_BUFFER. */
+PROOFINFER_API int32_t proofinfer_tokenizer_decode(const proofinfer_tokenizer *tokenizer, int32_t previous, int32_t token, uint32_t flags,
+                                                   char *buffer, size_t capacity, size_t *needed, proofinfer_error **error);
+
+/* ---- Stream: token ids to whole UTF-8 characters ----------------------------------------------------------------------------------
+ * Emits only valid UTF-8: bytes of a character that is not complete are held back; every maximal part of bytes that can be no character
+ * becomes one U+FFFD. A flush turns an incomplete character at the end into one U+FFFD. */
+
+/* previous: the id before the first one pushed (-1: none). Keeps the tokenizer alive. Errors: E_ARGUMENT, E_MEMORY. */
+PROOFINFER_API int32_t proofinfer_stream_create(const proofinfer_tokenizer *tokenizer, int32_t previous, proofinfer_stream **stream,
+                                                proofinfer_error **error);
+/* The text that this id completes; may be empty. On E_BUFFER the id is not taken and the call can be repeated. Allocates nothing.
+ * Errors: E_ARGUMENT, E_BUFFER, E_BUSY. */
+PROOFINFER_API int32_t proofinfer_stream_push(proofinfer_stream *stream, int32_t token, char *buffer, size_t capacity, size_t *needed,
+                                              proofinfer_error **error);
+/* The held-back rest (empty or U+FFFD); the stream is then as new, its previous id kept. Errors: E_BUFFER, E_BUSY. */
+PROOFINFER_API int32_t proofinfer_stream_flush(proofinfer_stream *stream, char *buffer, size_t capacity, size_t *needed,
+                                               proofinfer_error **error);
+/* Frees a stream. NULL does nothing. */
+PROOFINFER_API void proofinfer_stream_free(proofinfer_stream *stream);
+
+/* ---- Session ---------------------------------------------------------------------------------------------------------------------- */
+
+/* Makes an empty sequence with room for "context_length" positions, all reserved now; appending one token at a time allocates nothing.
+ * Keeps the model alive. Errors: E_ARGUMENT, E_MEMORY, E_LIMIT. */
+PROOFINFER_API int32_t proofinfer_session_create(const proofinfer_model *model, const proofinfer_options *options,
+                                                 proofinfer_session **session, proofinfer_error **error);
+/* Frees a session. NULL does nothing. */
+PROOFINFER_API void proofinfer_session_free(proofinfer_session *session);
+
+#define PROOFINFER_LOGITS_NONE 0 /* of no appended position */
+#define PROOFINFER_LOGITS_LAST 1 /* of the last one */
+#define PROOFINFER_LOGITS_ALL 2  /* of every one: count * vocab_size floats are kept until the next append */
+/* Appends tokens: [count], evaluates them, and keeps the logits asked for; those of an earlier append are dropped. Any split of a
+ * sequence into appends gives the same bits. count 0 does nothing and keeps the logits. cancel: nullable; progress in tokens.
+ * Errors: E_ARGUMENT (an id outside the vocabulary: the message gives index and id), E_CONTEXT (not enough room: both numbers), E_BUSY, E_CANCELLED,
+ * E_MEMORY and E_LIMIT (ALL only). On failure the session is as before, its logits gone only after E_CANCELLED. */
+PROOFINFER_API int32_t proofinfer_session_append(proofinfer_session *session, const int32_t *tokens, size_t count, int32_t logits,
+                                                 proofinfer_cancel *cancel, proofinfer_error **error);
+/* Copies the logits of a position: vocab_size floats, a NaN always as 0x7fc00000. capacity and needed count floats.
+ * Errors: E_ARGUMENT (no such position), E_STATE (its logits were not asked for, or dropped since), E_BUFFER, E_BUSY. */
+PROOFINFER_API int32_t proofinfer_session_logits(proofinfer_session *session, size_t position, float *buffer, size_t capacity,
+                                                 size_t *needed, proofinfer_error **error);
+/* The same without a copy: *logits points to *count floats inside the session, valid until the next append, rewind or free. */
+PROOFINFER_API int32_t proofinfer_session_logits_view(proofinfer_session *session, size_t position, const float **logits,
+                                                      size_t *count, proofinfer_error **error);
+/* The number of tokens appended, and the number of positions there is room for; 0 for NULL. */
+PROOFINFER_API size_t proofinfer_session_position(const proofinfer_session *session);
+PROOFINFER_API size_t proofinfer_session_context_length(const proofinfer_session *session);
+/* Copies the tokens appended so far: position ids. Errors: E_ARGUMENT, E_BUFFER, E_BUSY. */
+PROOFINFER_API int32_t proofinfer_session_tokens(proofinfer_session *session, int32_t *tokens, size_t capacity, size_t *needed,
+                                                 proofinfer_error **error);
+/* Forgets everything from `position` on, so that the next token lands there. Logits of later positions are dropped.
+ * Errors: E_ARGUMENT (beyond the current position: both numbers), E_BUSY. */
+PROOFINFER_API int32_t proofinfer_session_rewind(proofinfer_session *session, size_t position, proofinfer_error **error);
+/* All memory that the session holds; 0 for NULL. */
+PROOFINFER_API uint64_t proofinfer_session_memory_bytes(const proofinfer_session *session);
+
+/* ---- Batch: many sessions, one pass over the weights -------------------------------------------------------------------------------
+ * The bits of each session are those of running alone. */
+
+/* Room for up to max_rows tokens a pass (1 to 4096). Keeps the model alive. Errors: E_ARGUMENT, E_MEMORY, E_LIMIT. */
+PROOFINFER_API int32_t proofinfer_batch_create(const proofinfer_model *model, size_t max_rows, const proofinfer_options *options,
+                                               proofinfer_batch **batch, proofinfer_error **error);
+/* Queues one token for one session; a session may be queued several times: its tokens are appended in that order. wants_logits: 1 to keep the
+ * logits of this token's position, 0 not to. Keeps the session alive until evaluate or clear.
+ * Errors: E_ARGUMENT (another model's session, an id outside the vocabulary), E_STATE (max_rows reached), E_CONTEXT, E_BUSY. */
+PROOFINFER_API int32_t proofinfer_batch_add(proofinfer_batch *batch, proofinfer_session *session, int32_t token, int32_t wants_logits,
+                                            proofinfer_error **error);
+/* Evaluates what is queued and empties the queue; then each session is as if its tokens had been appended to it alone.
+ * Errors: E_BUSY (a session is in use elsewhere), E_CONTEXT (a session was moved since it was queued), E_MEMORY, E_LIMIT, E_CANCELLED. On failure no
+ * session's position has moved and the queue is kept. */
+PROOFINFER_API int32_t proofinfer_batch_evaluate(proofinfer_batch *batch, proofinfer_cancel *cancel, proofinfer_error **error);
+/* Empties the queue. Errors: E_BUSY. */
+PROOFINFER_API int32_t proofinfer_batch_clear(proofinfer_batch *batch, proofinfer_error **error);
+/* Frees a batch. NULL does nothing. */
+PROOFINFER_API void proofinfer_batch_free(proofinfer_batch *batch);
+
+/* ---- Sampler ---------------------------------------------------------------------------------------------------------------------- */
+
+/* A sampler for logits of vocab_size (1 and up) values. options: scope sampler. Errors: E_ARGUMENT, E_MEMORY, E_LIMIT. */
+PROOFINFER_API int32_t proofinfer_sampler_create(int32_t vocab_size, const proofinfer_options *options, proofinfer_sampler **sampler,
+                                                 proofinfer_error **error);
+/* Picks a token. logits: [count], count equal to vocab_size, not changed. Temperature 0 takes the largest (lowest id on ties) and draws no random
+ * number. Errors: E_ARGUMENT, E_NOT_FINITE (names the first id whose logit is NaN or infinite; no number is drawn), E_BUSY. */
+PROOFINFER_API int32_t proofinfer_sampler_sample(proofinfer_sampler *sampler, const float *logits, size_t count, int32_t *token,
+                                                 proofinfer_error **error);
+/* Sets the generator's state, as the option "seed" does. Errors: E_ARGUMENT, E_BUSY. */
+PROOFINFER_API int32_t proofinfer_sampler_reseed(proofinfer_sampler *sampler, uint64_t seed, proofinfer_error **error);
+/* Frees a sampler. NULL does nothing. */
+PROOFINFER_API void proofinfer_sampler_free(proofinfer_sampler *sampler);
+
+/* ---- Generation: pull one token and its text at a time ------------------------------------------------------------------------------ */
+
+#define PROOFINFER_STOP_NONE 0    /* not at the end yet */
+#define PROOFINFER_STOP_TOKEN 1   /* a stop token came up; it is reported but gives no text and is not appended */
+#define PROOFINFER_STOP_LENGTH 2  /* max_tokens reached */
+#define PROOFINFER_STOP_CONTEXT 3 /* the session has no room for another token */
+
+/* Continues a session with a prompt. prompt: [prompt_count] ids, copied; with prompt_count 0 the session must hold tokens already, and the last one's
+ * logits. Nothing is evaluated yet. The generation keeps session, tokenizer and sampler alive; the sampler's vocabulary must be the model's, the
+ * tokenizer's at least that large. options: scope generation. Errors: E_ARGUMENT, E_STATE, E_CONTEXT (prompt longer than the room), E_MEMORY, E_BUSY. */
+PROOFINFER_API int32_t proofinfer_generation_create(proofinfer_session *session, const proofinfer_tokenizer *tokenizer,
+                                                    proofinfer_sampler *sampler, const int32_t *prompt, size_t prompt_count,
+                                                    const proofinfer_options *options, proofinfer_generation **generation,
+                                                    proofinfer_error **error);
+/* Yields the next token and the text that it completes (whole UTF-8 characters, maybe empty). The prompt is evaluated by the first call, each token by
+ * the call after the one that yielded it. token: the id, or -1 when the generation has ended without one. stop_reason: PROOFINFER_STOP_NONE, or why
+ * the generation ended; that call still gives the flushed rest of the text. After the end every call reports the end again with no text.
+ * On E_BUFFER, E_CANCELLED and the others nothing is lost: the call can be repeated. No allocation. cancel: nullable.
+ * Errors: E_ARGUMENT, E_BUFFER, E_CANCELLED, E_BUSY, E_NOT_FINITE, E_STATE (the session was moved by someone else). */
+PROOFINFER_API int32_t proofinfer_generation_next(proofinfer_generation *generation, proofinfer_cancel *cancel, int32_t *token,
+                                                  char *buffer, size_t capacity, size_t *needed, int32_t *stop_reason,
+                                                  proofinfer_error **error);
+/* Makes the next call yield this id instead of a sampled one; no random number is drawn for it, and a stop token ends as usual.
+ * Errors: E_ARGUMENT, E_STATE (a token is pending after E_BUFFER, or the generation has ended), E_BUSY. */
+PROOFINFER_API int32_t proofinfer_generation_force(proofinfer_generation *generation, int32_t token, proofinfer_error **error);
+/* Frees a generation; the session keeps what was appended. NULL does nothing. */
+PROOFINFER_API void proofinfer_generation_free(proofinfer_generation *generation);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PROOFINFER_H */
