@@ -1,0 +1,43 @@
+// Every operating-system call of the library, behind a few functions; one os_<system>.cpp implements them. Any thread.
+#ifndef PROOFINFER_BASE_OS_H
+#define PROOFINFER_BASE_OS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/failure.h"
+
+namespace proofinfer {
+
+// Memory straight from the system for large blocks: zeroed, page-aligned, in huge pages where the system offers them. nullptr: none left.
+void *os_map_memory(size_t bytes);
+void os_unmap_memory(void *memory, size_t bytes);
+// From the C library, for small blocks.
+void *os_heap_allocate(size_t bytes, size_t alignment);
+void os_heap_free(void *memory);
+
+// Opens a regular file for reading. path: [path_bytes] without NUL. Gives a descriptor and the size now.
+Status os_open_file(const char *path, size_t path_bytes, int64_t *file, uint64_t *size_bytes, Failure *failure);
+void os_close_file(int64_t file);
+// Reads up to `bytes` at `offset`; *got is 0 only at the end of the file. `error_number` explains a false return.
+bool os_read_file(int64_t file, uint64_t offset, void *to, size_t bytes, size_t *got, int *error_number);
+// "No such file or directory" and the like, into text: [capacity].
+void os_error_text(int error_number, char *text, size_t capacity);
+
+uint64_t os_process_id();
+
+// A thread with `stack_bytes` of stack, and what it takes to wait for others without spinning. Plain structs with C storage, so that the
+// header needs no system header.
+struct OsThread {
+  alignas(16) unsigned char storage[16];
+};
+bool os_thread_start(OsThread *thread, size_t stack_bytes, void (*run)(void *), void *argument);
+void os_thread_join(OsThread *thread);
+
+// Sleeps while *word == expected; may return early. os_wake wakes all sleepers on the word.
+void os_wait(const uint32_t *word, uint32_t expected);
+void os_wake(const uint32_t *word);
+
+}  // namespace proofinfer
+
+#endif

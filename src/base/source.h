@@ -1,0 +1,59 @@
+// The checked reader: untrusted bytes, from a file or from the caller's memory, are read only through it. One thread at a time.
+#ifndef PROOFINFER_BASE_SOURCE_H
+#define PROOFINFER_BASE_SOURCE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/failure.h"
+
+namespace proofinfer {
+
+class Source {
+ public:
+  Source() = default;
+  Source(const Source &) = delete;
+  Source &operator=(const Source &) = delete;
+  ~Source() { close(); }
+
+  Status open_file(const char *path, size_t path_bytes, Failure *failure);
+  void open_memory(const void *data, size_t data_bytes);
+  void close();
+
+  uint64_t size_bytes() const { return size_bytes_; }
+
+  // Copies bytes [offset, offset + bytes) to `to`. `what` names them in the message. Out of range: kTruncated; a file that gives fewer bytes
+  // than its size said: kIo.
+  Status read(uint64_t offset, void *to, size_t bytes, const char *what, Failure *failure);
+
+ private:
+  static constexpr int64_t kNoFile = -1;
+  int64_t file_ = kNoFile;
+  const unsigned char *data_ = nullptr;  // [size_bytes_] when there is no file
+  uint64_t size_bytes_ = 0;
+};
+
+// Little-endian values from bytes that were already copied out of a Source.
+inline uint32_t load_u32(const unsigned char *p) {
+  return uint32_t(p[0]) | uint32_t(p[1]) << 8 | uint32_t(p[2]) << 16 | uint32_t(p[3]) << 24;
+}
+inline int32_t load_i32(const unsigned char *p) { return static_cast<int32_t>(load_u32(p)); }
+inline float load_f32(const unsigned char *p) {
+  uint32_t bits = load_u32(p);
+  float value;
+  __builtin_memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+// Turns `count` little-endian float32 read as raw bytes into this machine's order, in place. Nothing to do on little-endian machines.
+inline void to_host_f32(float *values, size_t count) {
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+  for (size_t i = 0; i < count; i++) values[i] = load_f32(reinterpret_cast<const unsigned char *>(values + i));
+#else
+  (void)values, (void)count;
+#endif
+}
+
+}  // namespace proofinfer
+
+#endif

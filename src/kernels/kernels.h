@@ -1,0 +1,76 @@
+// The table of kernels and the contract of each; every table gives the same bits. Knows no model. Immutable, any thread.
+//
+// Common to all: no pointer may be NULL unless its count is 0, outputs alias inputs only where stated, pointers are aligned to 4 bytes
+// unless stated, and the floating-point environment is the contract's (base/fp_environment.h). "Row sum" means: acc = 0; for j ascending
+// acc = acc + w[j] * x[j], multiply and add rounded separately.
+#ifndef PROOFINFER_KERNELS_KERNELS_H
+#define PROOFINFER_KERNELS_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace proofinfer {
+
+// Rows of activations that a block kernel takes side by side.
+constexpr size_t kRowBlock = 8;
+
+struct Kernels {
+  const char *name;
+
+  // out[16 p + r] = row sum of row r of panel p with x.
+  // panels: [panel_count][n][16], 64-byte aligned; x: [n]; out: [panel_count * 16].
+  void (*matvec_f32)(const float *panels, size_t panel_count, size_t n, const float *x, float *out);
+
+  // The same for row_count activations: out[i * out_stride + 16 p + r] = row sum with activation i.
+  // x_blocks: [ceil(row_count / 8)][n][8], activation i in block i / 8, lane i % 8, missing lanes any value;
+  // out: [row_count][out_stride], out_stride >= panel_count * 16.
+  void (*matmul_f32)(const float *panels, size_t panel_count, size_t n, const float *x_blocks, size_t row_count, float *out,
+                     size_t out_stride);
+
+  // For each of row_count rows: ss = sum of x[j] * x[j] ascending; ss = 1 / sqrt(ss / n + 1e-5f); out[j] = weight[j] * (ss * x[j]).
+  // x: [row_count][x_stride]; weight: [n]; out: [row_count][out_stride]; out may be x when the strides are equal.
+  void (*rmsnorm_f32)(const float *x, size_t row_count, size_t x_stride, const float *weight, size_t n, float *out, size_t out_stride);
+
+  // cosines[i] = cosf(position * frequencies[i]), sines[i] = sinf(the same); all [count].
+  void (*rope_angles_f32)(const float *frequencies, size_t count, float position, float *cosines, float *sines);
+
+  // Rotates each pair (2 i, 2 i + 1) of each head in place: (v0 * c - v1 * s, v0 * s + v1 * c).
+  // vectors: [head_count][head_size], head_size even; cosines, sines: [head_size / 2].
+  void (*rope_f32)(float *vectors, size_t head_count, size_t head_size, const float *cosines, const float *sines);
+
+  // scores[16 b + t] = (sum over i ascending of q[i] * keys[b][i][t]) / root.
+  // q: [head_size]; keys: [block_count][head_size][16], 64-byte aligned; scores: [block_count * 16].
+  void (*scores_f32)(const float *q, const float *keys, size_t block_count, size_t head_size, float root, float *scores);
+
+  // For each of row_count rows in place: m = max; x[i] = expf(x[i] - m); sum ascending; x[i] /= sum. A row with a NaN or an infinite
+  // maximum becomes all NaN. x: [row_count][stride]; n >= 1 elements of each row.
+  void (*softmax_f32)(float *x, size_t row_count, size_t stride, size_t n);
+
+  // for t ascending: out[i] = out[i] + weights[t] * values[t][i]. weights: [n]; values: [n][head_size]; out: [head_size].
+  void (*mix_f32)(const float *weights, const float *values, size_t n, size_t head_size, float *out);
+
+  // h1[i] = (h1[i] * (1 / (1 + expf(-h1[i])))) * h3[i]. h1, h3: [n].
+  void (*swiglu_f32)(float *h1, const float *h3, size_t n);
+
+  // x[i] = x[i] + y[i]. x, y: [n].
+  void (*add_f32)(float *x, const float *y, size_t n);
+
+  // x[i] = x[i] / divisor. x: [n].
+  void (*divide_f32)(float *x, size_t n, float divisor);
+
+  // Every NaN becomes the quiet NaN 0x7fc00000. x: [n].
+  void (*canonical_nan_f32)(float *x, size_t n);
+};
+
+// The tables compiled in, slowest first: index in [0, kernels_count()). kernels_available tells whether this CPU can run it.
+size_t kernels_count();
+const Kernels *kernels_at(size_t index);
+bool kernels_available(size_t index);
+// The fastest available one.
+const Kernels *kernels_best();
+// The table of that name (nullptr: not compiled in), available or not.
+const Kernels *kernels_named(const char *name, size_t name_bytes, bool *available);
+
+}  // namespace proofinfer
+
+#endif
