@@ -85,32 +85,6 @@ class Buffer {
   size_t count_ = 0;
 };
 
-// Mixed into every object behind a handle: the count of its references, one at birth.
-class Counted {
- public:
-  void retain() const { references_.fetch_add(1, std::memory_order_relaxed); }
-  // True when this was the last reference.
-  bool drop() const { return references_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
-
- private:
-  mutable std::atomic<uint64_t> references_{1};
-};
-
-// Makes a T with T(hooks, limit_bytes, arguments...) in memory from `hooks`; the object itself counts towards no limit.
-template <typename T, typename... Arguments>
-T *make_object(const MemoryHooks &hooks, const char *what, Failure *failure, Arguments &&...arguments) {
-  Account bootstrap(hooks, 0);
-  void *memory = bootstrap.allocate(sizeof(T), alignof(T), what, failure);
-  return memory ? new (memory) T(static_cast<Arguments &&>(arguments)...) : nullptr;
-}
-
-// Destroys an object of make_object. hooks: those it was made with (copied before the object goes).
-template <typename T>
-void destroy_object(T *object, MemoryHooks hooks) {
-  object->~T();
-  Account(hooks, 0).release(object, sizeof(T), alignof(T));
-}
-
 }  // namespace proofinfer
 
 #endif

@@ -1,0 +1,59 @@
+// One sequence of tokens and its KV cache. One thread at a time (the API guards with busy()).
+#ifndef PROOFINFER_MODEL_SESSION_H
+#define PROOFINFER_MODEL_SESSION_H
+
+#include "base/cancel.h"
+#include "base/object.h"
+#include "model/forward.h"
+#include "model/kv_cache.h"
+#include "model/settings.h"
+
+namespace proofinfer {
+
+class Model;
+
+enum class LogitsMode { kNone, kLast, kAll };
+
+class Session : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kSession;
+  // Reserves everything that appending one token at a time needs.
+  static Status create(const Model *model, const Settings &settings, Session **session, Failure *failure);
+  Session(const MemoryHooks &hooks, uint64_t limit_bytes) : Object(kKind, hooks, limit_bytes) {}
+
+  // On failure the position has not moved. tokens: [count].
+  Status append(const int32_t *tokens, size_t count, LogitsMode mode, Cancel *cancel, Failure *failure);
+
+  // The logits of a position, [vocab_size], or nullptr where none are kept.
+  const float *logits(size_t position) const;
+
+  void rewind(size_t position);
+  size_t position() const { return position_.load(std::memory_order_acquire); }
+  size_t context_length() const { return kv_.context_length(); }
+  const int32_t *tokens() const { return tokens_.data(); }  // [position()]
+  const Model *model() const { return model_.get(); }
+  BusyFlag *busy() const { return &busy_; }
+
+ private:
+  friend class Batch;
+  Status check_tokens(const int32_t *tokens, size_t count, Failure *failure) const;
+  Status prepare_logits(size_t count, Failure *failure);
+  // Where the logits of a position go, after prepare_logits.
+  float *logits_row(size_t position);
+
+  Ref<const Model> model_;
+  const Kernels *kernels_ = nullptr;
+  mutable BusyFlag busy_;
+  KvCache kv_;
+  Workspace workspace_;
+  Buffer<int32_t> tokens_;     // [context_length]
+  Buffer<float> last_logits_;  // [vocab_size], always there
+  Buffer<float> all_logits_;   // [logits_count_][vocab_size], only after more than one was asked for
+  std::atomic<size_t> position_{0};
+  size_t logits_begin_ = 0;  // first position whose logits are kept
+  size_t logits_count_ = 0;  // how many positions from there
+};
+
+}  // namespace proofinfer
+
+#endif

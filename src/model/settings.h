@@ -1,0 +1,31 @@
+// The values of all options, with their defaults, as the model room reads them. Plain data.
+#ifndef PROOFINFER_MODEL_SETTINGS_H
+#define PROOFINFER_MODEL_SETTINGS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/memory.h"
+#include "kernels/kernels.h"
+
+namespace proofinfer {
+
+struct Settings {
+  static constexpr size_t kMaxStopTokens = 1024;
+  MemoryHooks hooks;
+  uint64_t memory_limit_bytes = 0;   // 0: none
+  int64_t threads = 1;               // the caller's included
+  const Kernels *kernels = nullptr;  // nullptr: not chosen
+  int64_t context_length = 0;        // 0: min(seq_len, 4096)
+  double temperature = 0.0;
+  double top_p = 0.9;
+  uint64_t seed = 1;
+  int64_t max_tokens = 0;                 // 0: no limit
+  const int32_t *stop_tokens = nullptr;   // [stop_token_count], valid during the call
+  size_t stop_token_count = 0;
+  bool has_stop_tokens = false;           // false: the tokenizer's default
+};
+
+}  // namespace proofinfer
+
+#endif
