@@ -1,0 +1,13 @@
+// The kernel tables that dispatch.cpp chooses from, one a file. Immutable, any thread.
+#ifndef PROOFINFER_KERNELS_TABLES_H
+#define PROOFINFER_KERNELS_TABLES_H
+
+#include "kernels/kernels.h"
+
+namespace proofinfer {
+
+extern const Kernels kScalarKernels;
+
+}  // namespace proofinfer
+
+#endif
