@@ -153,7 +153,7 @@ std::vector<TensorPlace> legacy_places(const Shape &s) {
   auto put_layers = [&](const char *name, uint64_t count) {
     for (int32_t i = 0; i < s.n_layers; i++) put("layers." + std::to_string(i) + "." + name, count);
   };
-  put("embedding", uint64_t(s.vocab()) * dim);
+  put("token_embedding", uint64_t(s.vocab()) * dim);
   put_layers("attention_norm", dim);
   put_layers("wq", dim * dim);
   put_layers("wk", dim * kv_dim);
