@@ -388,7 +388,7 @@ PROOFINFER_API int32_t proofinfer_batch_create(const proofinfer_model *model, si
 PROOFINFER_API int32_t proofinfer_batch_add(proofinfer_batch *batch, proofinfer_session *session, int32_t token, int32_t wants_logits,
                                             proofinfer_error **error);
 /* Evaluates what is queued and empties the queue; then each session is as if its tokens had been appended to it alone.
- * Errors: E_BUSY (a session is in use elsewhere), E_CONTEXT (a session was moved since it was queued), E_MEMORY, E_LIMIT, E_CANCELLED. On failure no
+ * Errors: E_BUSY (a session is in use elsewhere), E_STATE (a session was moved since it was queued), E_MEMORY, E_LIMIT, E_CANCELLED. On failure no
  * session's position has moved and the queue is kept. */
 PROOFINFER_API int32_t proofinfer_batch_evaluate(proofinfer_batch *batch, proofinfer_cancel *cancel, proofinfer_error **error);
 /* Empties the queue. Errors: E_BUSY. */

@@ -85,6 +85,7 @@ class Ref {
   }
   T *get() const { return object_; }
   T *operator->() const { return object_; }
+  T &operator*() const { return *object_; }
   explicit operator bool() const { return object_ != nullptr; }
   // Gives the reference to the caller.
   T *take() {

@@ -26,6 +26,9 @@ void os_error_text(int error_number, char *text, size_t capacity);
 
 uint64_t os_process_id();
 
+// CPUs that this process may run on, at least 1.
+size_t os_cpu_count();
+
 // A thread with `stack_bytes` of stack, and what it takes to wait for others without spinning. Plain structs with C storage, so that the
 // header needs no system header.
 struct OsThread {

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,6 +111,15 @@ bool os_read_file(int64_t file, uint64_t offset, void *to, size_t bytes, size_t 
 }
 
 uint64_t os_process_id() { return static_cast<uint64_t>(getpid()); }
+
+size_t os_cpu_count() {
+#if defined(__linux__)
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0) return static_cast<size_t>(CPU_COUNT(&set));
+#endif
+  long online = sysconf(_SC_NPROCESSORS_ONLN);
+  return online > 0 ? static_cast<size_t>(online) : 1;
+}
 
 namespace {
 

@@ -60,6 +60,10 @@ struct Kernels {
 
   // Every NaN becomes the quiet NaN 0x7fc00000. x: [n].
   void (*canonical_nan_f32)(float *x, size_t n);
+
+  // Rows as a file has them into lanes of a panel: panel[j * 16 + r] = rows[r * n + j], r < row_count, row_count in [1, 16].
+  // rows: [row_count][n]; panel: the place of (first row, column 0), not aligned unless that row is a panel's first; only the lanes named are written.
+  void (*pack_f32)(const float *rows, size_t row_count, size_t n, float *panel);
 };
 
 // The tables compiled in, slowest first: index in [0, kernels_count()). kernels_available tells whether this CPU can run it.

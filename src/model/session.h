@@ -37,21 +37,24 @@ class Session : public Object {
  private:
   friend class Batch;
   Status check_tokens(const int32_t *tokens, size_t count, Failure *failure) const;
-  Status prepare_logits(size_t count, Failure *failure);
-  // Where the logits of a position go, after prepare_logits.
-  float *logits_row(size_t position);
+  // Makes room for the logits of `count` positions and forgets those that are kept.
+  Status renew_logits(size_t count, Failure *failure);
+  void forget_logits(size_t from_position);
+  // The place for the logits of one more position, after renew_logits.
+  float *add_logits(size_t position);
 
   Ref<const Model> model_;
   const Kernels *kernels_ = nullptr;
   mutable BusyFlag busy_;
   KvCache kv_;
   Workspace workspace_;
-  Buffer<int32_t> tokens_;     // [context_length]
-  Buffer<float> last_logits_;  // [vocab_size], always there
-  Buffer<float> all_logits_;   // [logits_count_][vocab_size], only after more than one was asked for
+  Buffer<float> scores_;          // scratch of scores_count floats
+  Buffer<int32_t> tokens_;        // [context_length]
+  Buffer<float> logits_;          // [slots][logits_stride], one slot at first
+  Buffer<uint32_t> logits_slot_;  // [context_length]: slot + 1 of a position's logits, 0: none kept
+  size_t slots_used_ = 0;
+  size_t logits_begin_ = 0, logits_end_ = 0;  // positions outside have no logits
   std::atomic<size_t> position_{0};
-  size_t logits_begin_ = 0;  // first position whose logits are kept
-  size_t logits_count_ = 0;  // how many positions from there
 };
 
 }  // namespace proofinfer

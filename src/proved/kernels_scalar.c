@@ -128,3 +128,8 @@ void pi_canonical_nan_f32_scalar(float *x, size_t n) {
   for (size_t i = 0; i < n; i++)
     if (x[i] != x[i]) x[i] = nan.value;
 }
+
+void pi_pack_f32_scalar(const float *rows, size_t row_count, size_t n, float *panel) {
+  for (size_t j = 0; j < n; j++)
+    for (size_t r = 0; r < row_count; r++) panel[j * PI_PANEL_ROWS + r] = rows[r * n + j];
+}

@@ -22,6 +22,7 @@ void pi_swiglu_f32_scalar(float *h1, const float *h3, size_t n);
 void pi_add_f32_scalar(float *x, const float *y, size_t n);
 void pi_divide_f32_scalar(float *x, size_t n, float divisor);
 void pi_canonical_nan_f32_scalar(float *x, size_t n);
+void pi_pack_f32_scalar(const float *rows, size_t row_count, size_t n, float *panel);
 
 #ifdef __cplusplus
 }

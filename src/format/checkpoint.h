@@ -1,0 +1,47 @@
+// Checkpoint bytes -> a checked directory of tensors. Knows no model. One thread at a time.
+//
+// Formats: llama2.c legacy (seven int32, then float32 tensors; no magic). It is taken for one only when nothing else is recognised and the
+// header's own size formula gives exactly the file's size: trailing bytes are an error.
+//
+// Errors: kUnrecognized (empty, or the bytes look like something else: the message says what), kUnsupported (a checkpoint of a format that is
+// known by its magic and not read here), kTruncated (shorter than its header asks for; names the first tensor that is cut),
+// kFormat (a header value that cannot be: names field, offset, found and expected; or longer than its header asks for).
+#ifndef PROOFINFER_FORMAT_CHECKPOINT_H
+#define PROOFINFER_FORMAT_CHECKPOINT_H
+
+#include "base/source.h"
+#include "proved/checkpoint_layout.h"
+
+namespace proofinfer {
+
+struct TensorInfo {
+  static constexpr size_t kNameCapacity = 48;
+  char name[kNameCapacity];  // "token_embedding", "layers.3.wq", ...
+  uint64_t rows, columns;
+  uint64_t file_offset, file_bytes;
+};
+
+class Checkpoint {
+ public:
+  // Reads the header, proves by the size that every tensor is there, and keeps the layout. Reads no tensor.
+  Status open(Source *source, Failure *failure);
+
+  const pi_checkpoint_layout &layout() const { return layout_; }
+  const char *format_name() const { return "llama2.c legacy"; }
+  const char *element_type_name() const { return "f32"; }
+
+  // Tensors in file order, index in [0, tensor_count()).
+  uint64_t tensor_count() const;
+  TensorInfo tensor(uint64_t index) const;
+
+  // Reads rows [row, row + row_count) of tensor `index` of a kind as float32: row_count * columns floats.
+  Status read_rows(Source *source, int kind, uint64_t index, uint64_t row, uint64_t row_count, float *to, Failure *failure) const;
+
+ private:
+  Status check_size(uint64_t size_bytes, Failure *failure) const;
+  pi_checkpoint_layout layout_;
+};
+
+}  // namespace proofinfer
+
+#endif

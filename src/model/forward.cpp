@@ -1,0 +1,258 @@
+#include "model/forward.h"
+
+#include <string.h>
+
+#include "proved/elementary.h"
+#include "proved/pack_index.h"
+
+namespace proofinfer {
+
+namespace {
+
+size_t whole_panels(size_t rows) { return pi_panel_count(rows) * PI_PANEL_ROWS; }
+
+// Panels that a thread's share is cut at, so that the kernels' register blocks (of 4 and of 3 panels) stay whole.
+constexpr size_t kPanelUnit = 12;
+
+}  // namespace
+
+size_t logits_stride(const Model &model) { return whole_panels(model.vocab_size()); }
+
+size_t scores_stride(size_t context_length) {
+  return (context_length + PI_PAGE_POSITIONS - 1) / PI_PAGE_POSITIONS * PI_PAGE_POSITIONS;
+}
+
+size_t scores_count(const Model &model, size_t context_length) {
+  return model.pool()->thread_count() * kHeadsAtOnce * scores_stride(context_length);
+}
+
+Status Workspace::create(Account *account, const Model &model, size_t max_rows, Failure *failure) {
+  row_capacity_ = max_rows < kMaxRows ? max_rows : kMaxRows;
+  dim_stride_ = whole_panels(model.dim());
+  qkv_stride_ = whole_panels(model.dim() + 2 * model.kv_dim());
+  hidden_stride_ = whole_panels(2 * model.hidden_dim());
+  size_t widest = model.dim() > model.hidden_dim() ? model.dim() : model.hidden_dim();
+  size_t block_rows = (row_capacity_ + kRowBlock - 1) / kRowBlock * kRowBlock;
+  constexpr const char *kWhat = "activations";
+  Status status = x_.allocate(account, row_capacity_ * dim_stride_, kWhat, failure);
+  // Lanes behind dim are added to but never set.
+  if (status == kOk) memset(x_.data(), 0, x_.count() * sizeof(float));
+  if (status == kOk) status = normed_.allocate(account, row_capacity_ * dim_stride_, kWhat, failure);
+  if (status == kOk) status = projected_.allocate(account, row_capacity_ * dim_stride_, kWhat, failure);
+  if (status == kOk) status = qkv_.allocate(account, row_capacity_ * qkv_stride_, kWhat, failure);
+  if (status == kOk) status = hidden_.allocate(account, row_capacity_ * hidden_stride_, kWhat, failure);
+  if (status == kOk) status = blocks_.allocate(account, block_rows * widest, kWhat, failure);
+  if (status == kOk) status = angles_.allocate(account, row_capacity_ * model.head_size(), kWhat, failure);
+  if (status == kOk && row_capacity_ > 1) status = logits_.allocate(account, kLogitsRows * logits_stride(model), kWhat, failure);
+  return status;
+}
+
+// One pass over the model with everything it works on.
+class Pass {
+ public:
+  Pass(const Model &model, const Kernels &kernels, const Row *rows, size_t row_count, Workspace *workspace, Team *team)
+      : model_(model), kernels_(kernels), rows_(rows), row_count_(row_count), w_(*workspace), team_(team) {}
+
+  Status run(const Cancel *cancel, Failure *failure) {
+    embed();
+    for (size_t layer = 0; layer < model_.n_layers(); layer++) {
+      if (cancelled(cancel)) return fail(failure, kCancelled, "evaluation was cancelled in layer %zu of %zu", layer, model_.n_layers());
+      attention(layer, model_.layer(layer));
+      feed_forward(model_.layer(layer));
+    }
+    classify();
+    return kOk;
+  }
+
+ private:
+  float *x(size_t row) { return w_.x_.data() + row * w_.dim_stride_; }
+  float *normed(size_t row) { return w_.normed_.data() + row * w_.dim_stride_; }
+  float *qkv(size_t row) { return w_.qkv_.data() + row * w_.qkv_stride_; }
+  float *cosines(size_t row) { return w_.angles_.data() + row * model_.head_size(); }
+  float *sines(size_t row) { return cosines(row) + model_.head_size() / 2; }
+
+  void embed();
+  void attention(size_t layer, const LayerWeights &weights);
+  void rotate_and_store(size_t layer);
+  void attend(size_t layer);
+  void attend_heads(size_t layer, size_t row, size_t head, size_t count, size_t thread);
+  void feed_forward(const LayerWeights &weights);
+  void classify();
+  void classify_rows(const size_t *rows, size_t count);
+  void normalize(const float *weight) {
+    kernels_.rmsnorm_f32(x(0), row_count_, w_.dim_stride_, weight, model_.dim(), normed(0), w_.dim_stride_);
+  }
+  void add_projected() { kernels_.add_f32(x(0), w_.projected_.data(), row_count_ * w_.dim_stride_); }
+  // out[row] = matrix * in[row] for `count` rows; the threads share the matrix's rows.
+  void multiply(const PackedMatrix &matrix, const float *in, size_t in_stride, size_t count, float *out, size_t out_stride);
+
+  const Model &model_;
+  const Kernels &kernels_;
+  const Row *rows_;
+  size_t row_count_;
+  Workspace &w_;
+  Team *team_;
+};
+
+namespace {
+
+struct MatrixTask {
+  const Kernels *kernels;
+  PackedMatrix matrix;
+  const float *in;  // [columns], or [blocks][columns][8] for more than one row
+  size_t row_count;
+  float *out;
+  size_t out_stride;
+};
+
+void run_matrix_share(void *context, size_t index, size_t count) {
+  const MatrixTask &task = *static_cast<const MatrixTask *>(context);
+  Range share = share_of(task.matrix.panel_count, kPanelUnit, index, count);
+  const float *panels = task.matrix.panels + pi_packed_index(task.matrix.columns, share.begin * PI_PANEL_ROWS, 0);
+  float *out = task.out + share.begin * PI_PANEL_ROWS;
+  if (share.begin == share.end) return;
+  if (task.row_count == 1)
+    task.kernels->matvec_f32(panels, share.end - share.begin, task.matrix.columns, task.in, out);
+  else
+    task.kernels->matmul_f32(panels, share.end - share.begin, task.matrix.columns, task.in, task.row_count, out, task.out_stride);
+}
+
+// Activations of eight rows side by side; lanes without a row repeat the last one, so that no uninitialised value is read.
+void interleave(const float *in, size_t in_stride, size_t count, size_t n, float *blocks) {
+  for (size_t first = 0; first < count; first += kRowBlock)
+    for (size_t lane = 0; lane < kRowBlock; lane++) {
+      size_t row = first + lane < count ? first + lane : count - 1;
+      for (size_t j = 0; j < n; j++) blocks[(first * n) + j * kRowBlock + lane] = in[row * in_stride + j];
+    }
+}
+
+}  // namespace
+
+void Pass::multiply(const PackedMatrix &matrix, const float *in, size_t in_stride, size_t count, float *out, size_t out_stride) {
+  if (count > 1) {
+    interleave(in, in_stride, count, matrix.columns, w_.blocks_.data());
+    in = w_.blocks_.data();
+  }
+  MatrixTask task{&kernels_, matrix, in, count, out, out_stride};
+  team_->run(run_matrix_share, &task);
+}
+
+void Pass::embed() {
+  for (size_t row = 0; row < row_count_; row++) {
+    model_.embed(static_cast<size_t>(rows_[row].token), x(row));
+    kernels_.rope_angles_f32(model_.rope_frequencies(), model_.head_size() / 2, static_cast<float>(rows_[row].position), cosines(row),
+                             sines(row));
+  }
+}
+
+void Pass::attention(size_t layer, const LayerWeights &weights) {
+  normalize(weights.attention_norm);
+  multiply(weights.qkv, normed(0), w_.dim_stride_, row_count_, qkv(0), w_.qkv_stride_);
+  rotate_and_store(layer);
+  attend(layer);
+  multiply(weights.o, normed(0), w_.dim_stride_, row_count_, w_.projected_.data(), w_.dim_stride_);
+  add_projected();
+}
+
+void Pass::rotate_and_store(size_t layer) {
+  size_t dim = model_.dim(), kv_dim = model_.kv_dim();
+  for (size_t row = 0; row < row_count_; row++) {
+    float *q = qkv(row), *k = q + dim, *v = k + kv_dim;
+    kernels_.rope_f32(q, model_.n_heads() + model_.n_kv_heads(), model_.head_size(), cosines(row), sines(row));
+    rows_[row].kv->store(layer, rows_[row].position, k, v);
+  }
+}
+
+// The threads share (row, head) pairs.
+void Pass::attend(size_t layer) {
+  struct Task {
+    Pass *pass;
+    size_t layer;
+  } task{this, layer};
+  team_->run(
+      [](void *context, size_t index, size_t count) {
+        const Task &t = *static_cast<const Task *>(context);
+        size_t n_heads = t.pass->model_.n_heads();
+        Range share = share_of(t.pass->row_count_ * n_heads, 1, index, count);
+        for (size_t at = share.begin; at < share.end;) {
+          size_t head = at % n_heads;
+          size_t heads = kHeadsAtOnce;
+          if (heads > n_heads - head) heads = n_heads - head;
+          if (heads > share.end - at) heads = share.end - at;
+          t.pass->attend_heads(t.layer, at / n_heads, head, heads, index);
+          at += heads;
+        }
+      },
+      &task);
+}
+
+// Of n positions, how many lie in the page that begins at position t.
+static size_t in_page(size_t n, size_t t) { return n - t < PI_PAGE_POSITIONS ? n - t : PI_PAGE_POSITIONS; }
+
+// Heads head .. head + count - 1 of one row: scores against every position so far, softmax, weighted sum of the values.
+void Pass::attend_heads(size_t layer, size_t row, size_t head, size_t count, size_t thread) {
+  const KvCache &kv = *rows_[row].kv;
+  size_t stride = scores_stride(kv.context_length());
+  float *scores = rows_[row].scores + thread * kHeadsAtOnce * stride;
+  size_t n = rows_[row].position + 1;  // positions attended
+  size_t head_size = model_.head_size();
+  float root = pi_sqrtf(static_cast<float>(head_size));
+  for (size_t i = 0; i < count; i++) {
+    const float *q = qkv(row) + (head + i) * head_size;
+    size_t kv_head = pi_kv_head(&kv.shape(), head + i);
+    for (size_t t = 0; t < n; t += PI_PAGE_POSITIONS)
+      kernels_.scores_f32(q, kv.keys(t / PI_PAGE_POSITIONS, layer, kv_head), (in_page(n, t) + PI_KEY_BLOCK - 1) / PI_KEY_BLOCK, head_size,
+                          root, scores + i * stride + t);
+  }
+  kernels_.softmax_f32(scores, count, stride, n);
+  for (size_t i = 0; i < count; i++) {
+    float *out = normed(row) + (head + i) * head_size;
+    memset(out, 0, head_size * sizeof(float));
+    size_t kv_head = pi_kv_head(&kv.shape(), head + i);
+    for (size_t t = 0; t < n; t += PI_PAGE_POSITIONS)
+      kernels_.mix_f32(scores + i * stride + t, kv.values(t / PI_PAGE_POSITIONS, layer, kv_head), in_page(n, t), head_size, out);
+  }
+}
+
+void Pass::feed_forward(const LayerWeights &weights) {
+  normalize(weights.ffn_norm);
+  multiply(weights.w13, normed(0), w_.dim_stride_, row_count_, w_.hidden_.data(), w_.hidden_stride_);
+  size_t n = model_.hidden_dim();
+  for (size_t row = 0; row < row_count_; row++) {
+    float *h1 = w_.hidden_.data() + row * w_.hidden_stride_;
+    kernels_.swiglu_f32(h1, h1 + n, n);
+  }
+  multiply(weights.w2, w_.hidden_.data(), w_.hidden_stride_, row_count_, w_.projected_.data(), w_.dim_stride_);
+  add_projected();
+}
+
+void Pass::classify() {
+  size_t wanted[Workspace::kLogitsRows];
+  size_t count = 0;
+  for (size_t row = 0; row < row_count_; row++) {
+    if (!rows_[row].logits) continue;
+    wanted[count++] = row;
+    if (count == Workspace::kLogitsRows) classify_rows(wanted, count), count = 0;
+  }
+  if (count) classify_rows(wanted, count);
+}
+
+void Pass::classify_rows(const size_t *rows, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    kernels_.rmsnorm_f32(x(rows[i]), 1, w_.dim_stride_, model_.final_norm(), model_.dim(), normed(i), w_.dim_stride_);
+  size_t stride = logits_stride(model_);
+  float *out = count == 1 ? rows_[rows[0]].logits : w_.logits_.data();
+  multiply(model_.classifier(), normed(0), w_.dim_stride_, count, out, stride);
+  for (size_t i = 0; i < count; i++) {
+    float *logits = rows_[rows[i]].logits;
+    if (count > 1) memcpy(logits, out + i * stride, stride * sizeof(float));
+    kernels_.canonical_nan_f32(logits, model_.vocab_size());
+  }
+}
+
+Status forward(const Model &model, const Kernels &kernels, const Row *rows, size_t row_count, Workspace *workspace, Team *team,
+               const Cancel *cancel, Failure *failure) {
+  return Pass(model, kernels, rows, row_count, workspace, team).run(cancel, failure);
+}
+
+}  // namespace proofinfer

@@ -1,0 +1,66 @@
+// The forward pass: rows of {sequence, token, position} through the model, in the order of docs/arithmetic.md. Allocates nothing.
+#ifndef PROOFINFER_MODEL_FORWARD_H
+#define PROOFINFER_MODEL_FORWARD_H
+
+#include "base/cancel.h"
+#include "base/thread_pool.h"
+#include "kernels/kernels.h"
+#include "model/kv_cache.h"
+#include "model/model.h"
+
+namespace proofinfer {
+
+// One token to evaluate. A prompt block is many rows of one cache with ascending positions, a service's step one row of many caches.
+struct Row {
+  KvCache *kv;
+  size_t position;
+  int32_t token;
+  float *logits;  // [logits_stride(model)] to fill, or nullptr: not wanted
+  float *scores;  // [threads][kHeadsAtOnce][scores_stride(context)]: scratch that belongs to the cache
+};
+
+// Heads whose softmax sums run side by side.
+constexpr size_t kHeadsAtOnce = 8;
+
+// Floats of one head's scores over a context: whole pages.
+size_t scores_stride(size_t context_length);
+// Scratch floats that a cache needs for its rows.
+size_t scores_count(const Model &model, size_t context_length);
+
+// Floats between the logits of two positions: vocab_size filled up to a whole panel, so that kernels may write whole panels.
+size_t logits_stride(const Model &model);
+
+// Activations of up to row_capacity() rows; made once, used by one pass at a time.
+class Workspace {
+ public:
+  // As many rows as one pass takes; more are cut into several passes with the same bits.
+  static constexpr size_t kMaxRows = 64;
+
+  // For passes of up to max_rows rows (at most kMaxRows).
+  Status create(Account *account, const Model &model, size_t max_rows, Failure *failure);
+  size_t row_capacity() const { return row_capacity_; }
+
+ private:
+  friend class Pass;
+  static constexpr size_t kLogitsRows = kRowBlock;  // rows of the classifier's input computed side by side
+
+  size_t row_capacity_ = 0;
+  size_t qkv_stride_ = 0, hidden_stride_ = 0, dim_stride_ = 0;
+  Buffer<float> x_;         // [rows][dim_stride]: the residual stream
+  Buffer<float> normed_;    // [rows][dim_stride]: input of the matrices; attention output
+  Buffer<float> projected_; // [rows][dim_stride]: output of o and w2
+  Buffer<float> qkv_;       // [rows][qkv_stride]
+  Buffer<float> hidden_;    // [rows][hidden_stride]: outputs of w1, then of w3
+  Buffer<float> blocks_;    // [rows / 8][max(dim, hidden_dim)][8]: activations side by side
+  Buffer<float> angles_;    // [rows][2][head_size / 2]: cosines, sines
+  Buffer<float> logits_;    // [kLogitsRows][logits_stride]
+};
+
+// Evaluates up to workspace->row_capacity() rows: stores their keys and values and fills the logits asked for. Rows of one cache stand in
+// ascending positions without a gap. kCancelled: some keys and values were stored, no logits; the caller's positions have not moved.
+Status forward(const Model &model, const Kernels &kernels, const Row *rows, size_t row_count, Workspace *workspace, Team *team,
+               const Cancel *cancel, Failure *failure);
+
+}  // namespace proofinfer
+
+#endif

@@ -1,0 +1,81 @@
+// A model: checked shape and packed weights. Immutable once loaded; any thread.
+#ifndef PROOFINFER_MODEL_MODEL_H
+#define PROOFINFER_MODEL_MODEL_H
+
+#include "base/cancel.h"
+#include "base/object.h"
+#include "base/source.h"
+#include "base/thread_pool.h"
+#include "format/checkpoint.h"
+#include "kernels/kernels.h"
+#include "model/settings.h"
+
+namespace proofinfer {
+
+// A matrix in panels of 16 rows, [panel_count][columns][16] floats, 64-byte aligned (proved/pack_index.h).
+struct PackedMatrix {
+  const float *panels;
+  size_t panel_count;
+  size_t columns;  // inputs of a row
+};
+
+// Matrices that read the same input stand in one: the panels of a layer lie one behind the other in the order they are used.
+struct LayerWeights {
+  const float *attention_norm;  // [dim]
+  PackedMatrix qkv;             // rows: dim of wq, kv_dim of wk, kv_dim of wv
+  PackedMatrix o;               // [dim] x dim
+  const float *ffn_norm;        // [dim]
+  PackedMatrix w13;             // rows: hidden_dim of w1, hidden_dim of w3
+  PackedMatrix w2;              // [dim] x hidden_dim
+};
+
+class Model : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kModel;
+  Model(const MemoryHooks &hooks, uint64_t limit_bytes) : Object(kKind, hooks, limit_bytes) {}
+
+  // Checks the source and reads its weights. cancel: nullable; progress in bytes.
+  static Status load(Source *source, const Settings &settings, Cancel *cancel, Model **model, Failure *failure);
+
+  const Checkpoint &checkpoint() const { return checkpoint_; }
+  size_t dim() const { return dim_; }
+  size_t hidden_dim() const { return hidden_dim_; }
+  size_t n_layers() const { return n_layers_; }
+  size_t n_heads() const { return n_heads_; }
+  size_t n_kv_heads() const { return n_kv_heads_; }
+  size_t vocab_size() const { return vocab_size_; }
+  size_t seq_len() const { return seq_len_; }
+  size_t head_size() const { return head_size_; }
+  size_t kv_dim() const { return kv_dim_; }
+
+  LayerWeights layer(size_t index) const;
+  const float *final_norm() const { return norms_.data() + 2 * n_layers_ * dim_; }  // [dim]
+  PackedMatrix classifier() const;
+  // Row `token` of the embedding: [dim].
+  void embed(size_t token, float *x) const;
+  // freq = 1 / 10000 ^ (2 i / head_size), i = 0 .. head_size / 2 - 1.
+  const float *rope_frequencies() const { return rope_frequencies_.data(); }
+
+  const Kernels *kernels() const { return kernels_; }
+  ThreadPool *pool() const { return &pool_; }
+  uint64_t weight_bytes() const { return (weights_.count() + norms_.count()) * sizeof(float); }
+
+ private:
+  struct Loader;  // model/weights.cpp
+  void take_shape();
+  Status make_rope_frequencies(Failure *failure);
+
+  Checkpoint checkpoint_;
+  size_t dim_ = 0, hidden_dim_ = 0, n_layers_ = 0, n_heads_ = 0, n_kv_heads_ = 0, vocab_size_ = 0, seq_len_ = 0;
+  size_t head_size_ = 0, kv_dim_ = 0;
+  size_t layer_count_ = 0;           // floats of the packed matrices of one layer
+  Buffer<float> weights_;            // layers, embedding, classifier if separate, all packed
+  Buffer<float> norms_;              // [n_layers][2][dim], then [dim]
+  Buffer<float> rope_frequencies_;   // [head_size / 2]
+  const Kernels *kernels_ = nullptr;
+  mutable ThreadPool pool_;
+};
+
+}  // namespace proofinfer
+
+#endif
