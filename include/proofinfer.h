@@ -138,8 +138,9 @@ PROOFINFER_API void proofinfer_error_free(proofinfer_error *error);
  *
  *   name                 type    scope       meaning
  *   "threads"            i64     model       threads that compute, the caller's included; default 1
- *   "isa"                text    model,      "auto" or the name of a kernel set (proofinfer_isa_name); at a session: overrides the
- *                                session     model's; bits do not depend on it
+ *   "isa"                text    model,      "auto" or the name of a kernel set (proofinfer_isa_name); at a session or batch:
+ *                                session,    overrides the model's; bits do not depend on it
+ *                                batch
  *   "memory_limit_bytes" u64     model,      most memory the object may hold at once; 0 (default): no limit
  *                                tokenizer, session, sampler, batch
  *   "context_length"     i64     session     positions to reserve room for; 0 (default): min(the model's seq_len, 4096); at most seq_len

@@ -138,6 +138,13 @@ uint64_t Checkpoint::tensor_count() const {
   return count;
 }
 
+uint64_t Checkpoint::parameter_count() const {
+  uint64_t count = 0;
+  for (int kind = 0; kind < PI_TENSOR_KINDS; kind++)
+    if (kind != PI_ROPE_TABLES) count += layout_.spans[kind].tensors * layout_.spans[kind].rows * layout_.spans[kind].columns;
+  return count;
+}
+
 TensorInfo Checkpoint::tensor(uint64_t index) const {
   int kind = 0;
   while (index >= layout_.spans[kind].tensors) index -= layout_.spans[kind++].tensors;

@@ -33,6 +33,8 @@ class Checkpoint {
   // Tensors in file order, index in [0, tensor_count()).
   uint64_t tensor_count() const;
   TensorInfo tensor(uint64_t index) const;
+  // Weights in the file, each counted once; the unused RoPE tables are none.
+  uint64_t parameter_count() const;
 
   // Reads rows [row, row + row_count) of tensor `index` of a kind as float32: row_count * columns floats.
   Status read_rows(Source *source, int kind, uint64_t index, uint64_t row, uint64_t row_count, float *to, Failure *failure) const;
