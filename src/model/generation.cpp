@@ -1,0 +1,147 @@
+#include "model/generation.h"
+
+#include <string.h>
+
+#include "model/model.h"
+
+namespace proofinfer {
+
+static Status check_ids(const int32_t *ids, size_t count, size_t vocab_size, const char *what, Failure *failure) {
+  for (size_t i = 0; i < count; i++)
+    if (ids[i] < 0 || static_cast<size_t>(ids[i]) >= vocab_size)
+      return fail(failure, kArgument, "%s %zu is %d; expected 0 to %zu", what, i, ids[i], vocab_size - 1);
+  return kOk;
+}
+
+Status Generation::check(const Session &session, const Tokenizer &tokenizer, const Sampler &sampler, const int32_t *prompt,
+                         size_t prompt_count, const Settings &settings, Failure *failure) {
+  size_t vocab_size = session.model()->vocab_size(), position = session.position(), room = session.context_length() - position;
+  if (sampler.vocab_size() != vocab_size)
+    return fail(failure, kArgument, "the sampler's vocab_size is %zu; expected the model's %zu", sampler.vocab_size(), vocab_size);
+  if (static_cast<size_t>(tokenizer.vocab_size()) < vocab_size)
+    return fail(failure, kArgument, "the tokenizer has %d pieces; expected at least the model's vocab_size %zu", tokenizer.vocab_size(),
+                vocab_size);
+  if (Status status = check_ids(prompt, prompt_count, vocab_size, "prompt token", failure)) return status;
+  if (settings.has_stop_tokens)
+    if (Status status = check_ids(settings.stop_tokens, settings.stop_token_count, vocab_size, "stop token", failure)) return status;
+  if (prompt_count > room)
+    return fail(failure, kContext,
+                "a prompt of %zu tokens at position %zu does not fit the context of %zu positions: there is room for %zu", prompt_count,
+                position, session.context_length(), room);
+  if (prompt_count == 0 && position == 0)
+    return fail(failure, kState, "the prompt has 0 tokens and so has the session; expected at least 1");
+  if (prompt_count == 0 && !session.logits(position - 1))
+    return fail(failure, kState, "the prompt has 0 tokens and the session keeps no logits of its last position, %zu", position - 1);
+  return kOk;
+}
+
+Status Generation::copy_tokens(const int32_t *prompt, size_t prompt_count, const Settings &settings, Failure *failure) {
+  Status status = unappended_.allocate(account(), prompt_count > 0 ? prompt_count : 1, "the generation's prompt", failure);
+  if (status != kOk) return status;
+  if (prompt_count > 0) memcpy(unappended_.data(), prompt, prompt_count * sizeof(int32_t));
+  unappended_count_ = prompt_count;
+
+  int32_t bos = tokenizer_->bos();
+  const int32_t *stop = settings.has_stop_tokens ? settings.stop_tokens : &bos;
+  size_t stop_count = settings.has_stop_tokens ? settings.stop_token_count : bos >= 0 ? 1 : 0;
+  status = stop_tokens_.allocate(account(), stop_count, "the generation's stop tokens", failure);
+  if (status == kOk && stop_count > 0) memcpy(stop_tokens_.data(), stop, stop_count * sizeof(int32_t));
+  return status;
+}
+
+Status Generation::create(Session *session, const Tokenizer *tokenizer, Sampler *sampler, const int32_t *prompt, size_t prompt_count,
+                          const Settings &settings, Generation **generation, Failure *failure) {
+  BusyScope lock(session->busy());
+  if (!lock.entered()) return fail(failure, kBusy, "another thread is inside the session");
+  if (Status status = check(*session, *tokenizer, *sampler, prompt, prompt_count, settings, failure)) return status;
+  Ref<Generation> made(Object::make<Generation>(settings.hooks, 0, "generation", failure));
+  if (!made) return failure->status;
+  Generation *g = made.get();
+  g->session_ = Ref<Session>::share(session);
+  g->tokenizer_ = Ref<const Tokenizer>::share(tokenizer);
+  g->sampler_ = Ref<Sampler>::share(sampler);
+  g->position_ = session->position();
+  g->max_tokens_ = settings.max_tokens;
+  g->previous_ = prompt_count > 0 ? prompt[prompt_count - 1] : session->tokens()[g->position_ - 1];
+  if (Status status = g->copy_tokens(prompt, prompt_count, settings, failure)) return status;
+  *generation = made.take();
+  return kOk;
+}
+
+Status Generation::next(Cancel *cancel, char *buffer, size_t capacity, Step *step, Failure *failure) {
+  *step = {-1, 0, StopReason::kNone};
+  BusyScope lock(&busy_);
+  if (!lock.entered()) return fail(failure, kBusy, "another thread is inside this generation");
+  if (pending_ < 0 && reason_ != StopReason::kNone) {
+    step->reason = reason_;
+    return kOk;
+  }
+  if (pending_ < 0)
+    if (Status status = choose(cancel, failure)) return status;
+  return deliver(buffer, capacity, step, failure);
+}
+
+Status Generation::choose(Cancel *cancel, Failure *failure) {
+  BusyScope session_lock(session_->busy());
+  if (!session_lock.entered()) return fail(failure, kBusy, "another thread is inside the generation's session");
+  if (session_->position() != position_)
+    return fail(failure, kState, "the session stands at position %zu; the generation left it at %zu", session_->position(), position_);
+  if (unappended_count_ > 0) {
+    Status status = session_->append(unappended_.data(), unappended_count_, LogitsMode::kLast, cancel, failure);
+    if (status != kOk) return status;
+    position_ += unappended_count_;
+    unappended_count_ = 0;
+  }
+  int32_t token = forced_;
+  if (token < 0)
+    if (Status status = sample(&token, failure)) return status;
+  forced_ = -1;
+  pending_ = token;
+  chosen_count_++;
+  reason_ = reason_after(token);
+  return kOk;
+}
+
+Status Generation::sample(int32_t *token, Failure *failure) {
+  BusyScope sampler_lock(sampler_->busy());
+  if (!sampler_lock.entered()) return fail(failure, kBusy, "another thread is inside the generation's sampler");
+  const float *logits = session_->logits(position_ - 1);
+  if (!logits) return fail(failure, kState, "the session no longer keeps the logits of position %zu", position_ - 1);
+  return sampler_->sample(logits, token, failure);
+}
+
+StopReason Generation::reason_after(int32_t token) const {
+  for (size_t i = 0; i < stop_tokens_.count(); i++)
+    if (stop_tokens_[i] == token) return StopReason::kToken;
+  if (max_tokens_ > 0 && chosen_count_ >= max_tokens_) return StopReason::kLength;
+  return position_ == session_->context_length() ? StopReason::kContext : StopReason::kNone;
+}
+
+Status Generation::deliver(char *buffer, size_t capacity, Step *step, Failure *failure) {
+  bool ends = reason_ != StopReason::kNone;
+  Bytes bytes = reason_ == StopReason::kToken ? Bytes{nullptr, 0} : tokenizer_->decode(previous_, pending_, false);
+  Utf8Filter ahead = filter_;
+  step->needed = ahead.push(bytes, nullptr);
+  if (ends) step->needed += ahead.flush(nullptr);
+  if (step->needed > capacity) return fail(failure, kBufferTooSmall, "text: needs a capacity of %zu; found %zu", step->needed, capacity);
+  size_t written = filter_.push(bytes, buffer);
+  if (ends) filter_.flush(buffer ? buffer + written : nullptr);
+  step->token = previous_ = pending_;
+  step->reason = reason_;
+  pending_ = -1;
+  unappended_[0] = step->token;
+  unappended_count_ = ends ? 0 : 1;
+  return kOk;
+}
+
+Status Generation::force(int32_t token, Failure *failure) {
+  BusyScope lock(&busy_);
+  if (!lock.entered()) return fail(failure, kBusy, "another thread is inside this generation");
+  if (Status status = check_ids(&token, 1, session_->model()->vocab_size(), "forced token", failure)) return status;
+  if (pending_ >= 0) return fail(failure, kState, "token %d is pending: take it with proofinfer_generation_next first", pending_);
+  if (reason_ != StopReason::kNone) return fail(failure, kState, "the generation has ended");
+  forced_ = token;
+  return kOk;
+}
+
+}  // namespace proofinfer

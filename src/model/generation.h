@@ -1,0 +1,66 @@
+// Session, tokenizer and sampler pulled together: one token and its text at a time. One thread at a time; a second one gets kBusy.
+#ifndef PROOFINFER_MODEL_GENERATION_H
+#define PROOFINFER_MODEL_GENERATION_H
+
+#include "base/cancel.h"
+#include "base/object.h"
+#include "model/sampler.h"
+#include "model/session.h"
+#include "model/stream.h"
+#include "model/tokenizer.h"
+
+namespace proofinfer {
+
+// The values of the public PROOFINFER_STOP_ constants; src/api asserts that they agree.
+enum class StopReason : int32_t { kNone = 0, kToken = 1, kLength = 2, kContext = 3 };
+
+class Generation : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kGeneration;
+  // prompt: [prompt_count], copied. Errors: kArgument, kState, kContext, kMemory, kBusy.
+  static Status create(Session *session, const Tokenizer *tokenizer, Sampler *sampler, const int32_t *prompt, size_t prompt_count,
+                       const Settings &settings, Generation **generation, Failure *failure);
+  Generation(const MemoryHooks &hooks, uint64_t limit_bytes) : Object(kKind, hooks, limit_bytes) {}
+
+  // What one call yields. All zero, token -1, on failure, except `needed` with kBufferTooSmall.
+  struct Step {
+    int32_t token;  // -1: the generation had ended before
+    size_t needed;  // bytes of text
+    StopReason reason;
+  };
+  // The text to buffer: [capacity]. On failure nothing is lost: a token that was chosen stays pending, tokens that were not appended stay so.
+  Status next(Cancel *cancel, char *buffer, size_t capacity, Step *step, Failure *failure);
+  // The next token that next() yields. kState: one is pending, or the generation has ended.
+  Status force(int32_t token, Failure *failure);
+
+ private:
+  static Status check(const Session &session, const Tokenizer &tokenizer, const Sampler &sampler, const int32_t *prompt,
+                      size_t prompt_count, const Settings &settings, Failure *failure);
+  Status copy_tokens(const int32_t *prompt, size_t prompt_count, const Settings &settings, Failure *failure);
+  // Appends what is not appended yet and makes the next token pending.
+  Status choose(Cancel *cancel, Failure *failure);
+  Status sample(int32_t *token, Failure *failure);
+  StopReason reason_after(int32_t token) const;
+  // Hands the pending token over.
+  Status deliver(char *buffer, size_t capacity, Step *step, Failure *failure);
+
+  Ref<Session> session_;
+  Ref<const Tokenizer> tokenizer_;
+  Ref<Sampler> sampler_;
+  BusyFlag busy_;
+  Utf8Filter filter_;
+  size_t position_ = 0;                    // where the session stands unless someone else moved it
+  int64_t max_tokens_ = 0;                 // 0: no limit
+  int64_t chosen_count_ = 0;               // the pending token included
+  int32_t previous_ = -1;                  // the id before the next one
+  int32_t forced_ = -1;                    // -1: none
+  int32_t pending_ = -1;                   // chosen and not yet handed over; -1: none
+  StopReason reason_ = StopReason::kNone;  // after the pending token; without one: why the generation has ended
+  Buffer<int32_t> unappended_;             // [unappended_count_] the prompt, later the last token; room for 1 at least
+  size_t unappended_count_ = 0;
+  Buffer<int32_t> stop_tokens_;
+};
+
+}  // namespace proofinfer
+
+#endif
