@@ -17,6 +17,13 @@ struct Entry {
 // Slowest first; the scalar one everywhere.
 constexpr Entry kEntries[] = {
     {&kScalarKernels, &kScalarElementary, nullptr},
+#if defined(__x86_64__)
+    {&kSse2Kernels, &kSse2Elementary, &CpuFeatures::sse2},
+    {&kAvx2Kernels, &kAvx2Elementary, &CpuFeatures::avx2},
+    {&kAvx512Kernels, &kAvx512Elementary, &CpuFeatures::avx512},
+#elif defined(__aarch64__)
+    {&kNeonKernels, &kNeonElementary, &CpuFeatures::neon},
+#endif
 };
 
 constexpr size_t kEntryCount = sizeof kEntries / sizeof kEntries[0];

@@ -18,6 +18,10 @@ struct ElementaryForms {
 const ElementaryForms *elementary_forms_at(size_t index);
 
 extern const ElementaryForms kScalarElementary;
+extern const ElementaryForms kSse2Elementary;
+extern const ElementaryForms kAvx2Elementary;
+extern const ElementaryForms kAvx512Elementary;
+extern const ElementaryForms kNeonElementary;
 
 }  // namespace proofinfer
 

@@ -7,6 +7,10 @@
 namespace proofinfer {
 
 extern const Kernels kScalarKernels;
+extern const Kernels kSse2Kernels;
+extern const Kernels kAvx2Kernels;
+extern const Kernels kAvx512Kernels;
+extern const Kernels kNeonKernels;
 
 }  // namespace proofinfer
 

@@ -1,0 +1,15 @@
+// Macros of the kernels_<isa>.cpp files. No code.
+#ifndef PROOFINFER_KERNELS_ISA_H
+#define PROOFINFER_KERNELS_ISA_H
+
+#define PI_INLINE static inline __attribute__((always_inline))
+#define PI_LAMBDA_INLINE __attribute__((always_inline))
+
+// Before a loop of few, constant trips over registers: without it an array of registers may end up in memory below -O3.
+#if defined(__clang__)
+#define PI_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define PI_UNROLL _Pragma("GCC unroll 8")
+#endif
+
+#endif

@@ -1,0 +1,109 @@
+// NEON, the aarch64 base: four registers a panel.
+#include <arm_neon.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/elementary_tables.h"
+#include "kernels/elementary_vector.h"
+#include "kernels/isa.h"
+#include "kernels/tables.h"
+#include "proved/elementary.h"
+#include "proved/kv_index.h"
+#include "proved/pack_index.h"
+
+namespace proofinfer {
+namespace {
+
+using Reg = float32x4_t;
+using Wide = float64x2_t;
+using Count = int64x2_t;
+
+constexpr size_t kLanes = 4;
+constexpr size_t kAccumulators = 24;  // of 32 registers, with 4 of weights, an activation and a product
+constexpr size_t kMaxRows = 4;
+
+PI_INLINE Reg zero() { return vdupq_n_f32(0.0f); }
+PI_INLINE Reg set1(float x) { return vdupq_n_f32(x); }
+PI_INLINE Reg load(const float *p) { return vld1q_f32(p); }
+PI_INLINE Reg load_panel(const float *p) { return vld1q_f32(p); }
+PI_INLINE void store(float *p, Reg x) { vst1q_f32(p, x); }
+PI_INLINE Reg load_part(const float *p, size_t n) {
+  float lanes[kLanes] = {p[0], n > 1 ? p[1] : 0.0f, n > 2 ? p[2] : 0.0f, 0.0f};
+  return load(lanes);
+}
+PI_INLINE void store_part(float *p, Reg x, size_t n) {
+  float lanes[kLanes];
+  store(lanes, x);
+  for (size_t i = 0; i < n; i++) p[i] = lanes[i];
+}
+
+PI_INLINE Reg add(Reg a, Reg b) { return vaddq_f32(a, b); }
+PI_INLINE Reg sub(Reg a, Reg b) { return vsubq_f32(a, b); }
+PI_INLINE Reg mul(Reg a, Reg b) { return vmulq_f32(a, b); }
+PI_INLINE Reg div(Reg a, Reg b) { return vdivq_f32(a, b); }
+PI_INLINE Reg max(Reg a, Reg b) { return vmaxq_f32(a, b); }
+PI_INLINE Reg negate(Reg x) { return vnegq_f32(x); }
+PI_INLINE Reg absolute(Reg x) { return vabsq_f32(x); }
+PI_INLINE Reg select_less(Reg a, Reg b, Reg x, Reg y) { return vbslq_f32(vcltq_f32(a, b), x, y); }
+PI_INLINE bool all_less(Reg a, Reg b) { return vminvq_u32(vcltq_f32(a, b)) != 0; }
+PI_INLINE Reg replace_nan(Reg x, Reg y) { return vbslq_f32(vceqq_f32(x, x), x, y); }
+
+PI_INLINE Reg load_pairs(const float *p) {
+  float32x2_t x = vld1_f32(p);
+  return vcombine_f32(vdup_lane_f32(x, 0), vdup_lane_f32(x, 1));
+}
+PI_INLINE Reg load_pairs_part(const float *p, size_t) { return vcombine_f32(vdup_n_f32(p[0]), vdup_n_f32(0.0f)); }
+PI_INLINE Reg swap_pairs(Reg x) { return vrev64q_f32(x); }
+PI_INLINE Reg negate_even(Reg x) {
+  uint32x4_t sign = vreinterpretq_u32_u64(vdupq_n_u64(0x80000000u));
+  return vreinterpretq_f32_u32(veorq_u32(vreinterpretq_u32_f32(x), sign));
+}
+
+PI_INLINE void transpose_4x4(const float *from, size_t from_step, float *to, size_t to_step) {
+  float32x4x2_t ab = vtrnq_f32(vld1q_f32(from), vld1q_f32(from + from_step));
+  float32x4x2_t cd = vtrnq_f32(vld1q_f32(from + 2 * from_step), vld1q_f32(from + 3 * from_step));
+  vst1q_f32(to, vcombine_f32(vget_low_f32(ab.val[0]), vget_low_f32(cd.val[0])));
+  vst1q_f32(to + to_step, vcombine_f32(vget_low_f32(ab.val[1]), vget_low_f32(cd.val[1])));
+  vst1q_f32(to + 2 * to_step, vcombine_f32(vget_high_f32(ab.val[0]), vget_high_f32(cd.val[0])));
+  vst1q_f32(to + 3 * to_step, vcombine_f32(vget_high_f32(ab.val[1]), vget_high_f32(cd.val[1])));
+}
+
+PI_INLINE Wide widen_low(Reg x) { return vcvt_f64_f32(vget_low_f32(x)); }
+PI_INLINE Wide widen_high(Reg x) { return vcvt_high_f64_f32(x); }
+PI_INLINE Reg narrow(Wide low, Wide high) { return vcvt_high_f32_f64(vcvt_f32_f64(low), high); }
+PI_INLINE Wide wide_set1(double x) { return vdupq_n_f64(x); }
+PI_INLINE Wide wide_add(Wide a, Wide b) { return vaddq_f64(a, b); }
+PI_INLINE Wide wide_sub(Wide a, Wide b) { return vsubq_f64(a, b); }
+PI_INLINE Wide wide_mul(Wide a, Wide b) { return vmulq_f64(a, b); }
+PI_INLINE Wide wide_fma(Wide a, Wide b, Wide c) { return vfmaq_f64(c, a, b); }
+PI_INLINE Wide wide_fms(Wide a, Wide b, Wide c) { return vfmaq_f64(vnegq_f64(c), a, b); }
+PI_INLINE Wide wide_fnma(Wide a, Wide b, Wide c) { return vfmsq_f64(c, a, b); }
+
+PI_INLINE Wide exp2_scale(Wide shifted) {
+  uint64x2_t k = vreinterpretq_u64_f64(shifted);
+  uint64_t entries[2] = {pi_exp2_table[vgetq_lane_u64(k, 0) % 32], pi_exp2_table[vgetq_lane_u64(k, 1) % 32]};
+  return vreinterpretq_f64_u64(vaddq_u64(vld1q_u64(entries), vshlq_n_u64(k, 47)));
+}
+
+PI_INLINE Wide quarter_turns(Wide turns, Count *n) {
+  *n = vshrq_n_s64(vaddq_s64(vcvtq_s64_f64(turns), vdupq_n_s64(0x800000)), 24);
+  return vcvtq_f64_s64(*n);
+}
+PI_INLINE Count next(Count n) { return vaddq_s64(n, vdupq_n_s64(1)); }
+PI_INLINE Wide negate_bit1(Wide x, Count n) {
+  uint64x2_t sign = vshlq_n_u64(vandq_u64(vreinterpretq_u64_s64(n), vdupq_n_u64(2)), 62);
+  return vreinterpretq_f64_u64(veorq_u64(vreinterpretq_u64_f64(x), sign));
+}
+PI_INLINE Wide select_odd(Count n, Wide x, Wide y) { return vbslq_f64(vtstq_s64(n, vdupq_n_s64(1)), x, y); }
+
+#include "kernels/elementary_body.h"
+#include "kernels/kernels_body.h"
+
+}  // namespace
+
+const Kernels kNeonKernels = {"neon",      matvec_f32, matmul_f32, rmsnorm_f32, rope_angles_f32, rope_f32,          scores_f32,
+                              softmax_f32, mix_f32,    swiglu_f32, add_f32,     divide_f32,      canonical_nan_f32, pack_f32};
+
+const ElementaryForms kNeonElementary = {exp_f32, sin_f32, cos_f32};
+
+}  // namespace proofinfer

@@ -1,0 +1,88 @@
+// SSE2, the x86-64 base: four registers a panel. It has no fused multiply-add, so the elementary functions go lane by lane.
+#include <emmintrin.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/elementary_vector.h"
+#include "kernels/isa.h"
+#include "kernels/tables.h"
+#include "proved/elementary.h"
+#include "proved/kv_index.h"
+#include "proved/pack_index.h"
+
+#if defined(__GNUC__) && !defined(__clang__)
+// GCC's intrinsics start from registers of undefined value on purpose.
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+namespace proofinfer {
+namespace {
+
+using Reg = __m128;
+
+constexpr size_t kLanes = 4;
+constexpr size_t kAccumulators = 8;  // of 16 registers, with 4 of weights, an activation and a product
+constexpr size_t kMaxRows = 2;
+
+PI_INLINE Reg zero() { return _mm_setzero_ps(); }
+PI_INLINE Reg set1(float x) { return _mm_set1_ps(x); }
+PI_INLINE Reg load(const float *p) { return _mm_loadu_ps(p); }
+PI_INLINE Reg load_panel(const float *p) { return _mm_load_ps(p); }
+PI_INLINE void store(float *p, Reg x) { _mm_storeu_ps(p, x); }
+PI_INLINE Reg load_part(const float *p, size_t n) { return _mm_setr_ps(p[0], n > 1 ? p[1] : 0.0f, n > 2 ? p[2] : 0.0f, 0.0f); }
+PI_INLINE void store_part(float *p, Reg x, size_t n) {
+  float lanes[kLanes];
+  store(lanes, x);
+  for (size_t i = 0; i < n; i++) p[i] = lanes[i];
+}
+
+PI_INLINE Reg add(Reg a, Reg b) { return _mm_add_ps(a, b); }
+PI_INLINE Reg sub(Reg a, Reg b) { return _mm_sub_ps(a, b); }
+PI_INLINE Reg mul(Reg a, Reg b) { return _mm_mul_ps(a, b); }
+PI_INLINE Reg div(Reg a, Reg b) { return _mm_div_ps(a, b); }
+PI_INLINE Reg max(Reg a, Reg b) { return _mm_max_ps(a, b); }
+PI_INLINE Reg negate(Reg x) { return _mm_xor_ps(x, _mm_set1_ps(-0.0f)); }
+PI_INLINE Reg replace_nan(Reg x, Reg y) {
+  Reg nan = _mm_cmpunord_ps(x, x);
+  return _mm_or_ps(_mm_and_ps(nan, y), _mm_andnot_ps(nan, x));
+}
+
+PI_INLINE Reg load_pairs(const float *p) { return _mm_setr_ps(p[0], p[0], p[1], p[1]); }
+PI_INLINE Reg load_pairs_part(const float *p, size_t) { return _mm_setr_ps(p[0], p[0], 0.0f, 0.0f); }
+PI_INLINE Reg swap_pairs(Reg x) { return _mm_shuffle_ps(x, x, 0xb1); }
+PI_INLINE Reg negate_even(Reg x) { return _mm_xor_ps(x, _mm_setr_ps(-0.0f, 0.0f, -0.0f, 0.0f)); }
+
+PI_INLINE void transpose_4x4(const float *from, size_t from_step, float *to, size_t to_step) {
+  __m128 a = _mm_loadu_ps(from);
+  __m128 b = _mm_loadu_ps(from + from_step);
+  __m128 c = _mm_loadu_ps(from + 2 * from_step);
+  __m128 d = _mm_loadu_ps(from + 3 * from_step);
+  _MM_TRANSPOSE4_PS(a, b, c, d);
+  _mm_storeu_ps(to, a);
+  _mm_storeu_ps(to + to_step, b);
+  _mm_storeu_ps(to + 2 * to_step, c);
+  _mm_storeu_ps(to + 3 * to_step, d);
+}
+
+template <float (*kFunction)(float)>
+PI_INLINE Reg each_lane(Reg x) {
+  float lanes[kLanes];
+  store(lanes, x);
+  return _mm_setr_ps(kFunction(lanes[0]), kFunction(lanes[1]), kFunction(lanes[2]), kFunction(lanes[3]));
+}
+
+PI_INLINE Reg exp_reg(Reg x) { return each_lane<pi_expf>(x); }
+PI_INLINE Reg sin_reg(Reg x) { return each_lane<pi_sinf>(x); }
+PI_INLINE Reg cos_reg(Reg x) { return each_lane<pi_cosf>(x); }
+
+#include "kernels/kernels_body.h"
+
+}  // namespace
+
+const Kernels kSse2Kernels = {"sse2",      matvec_f32, matmul_f32, rmsnorm_f32, rope_angles_f32, rope_f32,          scores_f32,
+                              softmax_f32, mix_f32,    swiglu_f32, add_f32,     divide_f32,      canonical_nan_f32, pack_f32};
+
+const ElementaryForms kSse2Elementary = {exp_f32, sin_f32, cos_f32};
+
+}  // namespace proofinfer

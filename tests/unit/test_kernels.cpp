@@ -1,0 +1,345 @@
+// Every kernel of every ISA against the scalar kernel, bit for bit, over random shapes and hostile values, in allocations of the exact size.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernels/kernels.h"
+
+namespace proofinfer {
+namespace {
+
+uint32_t bits_of(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+float float_of(uint32_t bits) {
+  float x;
+  std::memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+// What the elements of an input are drawn from.
+enum class Values { kOrdinary, kWide, kSpecial };
+
+class Random {
+ public:
+  explicit Random(uint32_t seed) : engine_(seed) {}
+  uint32_t word() { return engine_(); }
+  size_t below(size_t n) { return word() % n; }
+  size_t between(size_t low, size_t high) { return low + below(high - low + 1); }
+  float ordinary() { return (static_cast<float>(word() >> 8) / 8388608.0f - 1.0f) * 3.0f; }
+  float wide() { return std::ldexp(ordinary(), static_cast<int>(below(280)) - 150); }
+  float special() {
+    static const uint32_t kBits[] = {0x00000000u, 0x80000000u, 0x00000001u, 0x80000001u, 0x007fffffu, 0x00800000u,
+                                     0x7f7fffffu, 0xff7fffffu, 0x7f800000u, 0xff800000u, 0x7fc00000u, 0xffc00001u,
+                                     0x7f800001u, 0x3f800000u, 0xbf800000u, 0x42b17218u, 0xc2cff1b5u, 0x42f00000u};
+    return float_of(kBits[below(sizeof kBits / sizeof *kBits)]);
+  }
+  float draw(Values values) {
+    if (values == Values::kOrdinary) return ordinary();
+    if (values == Values::kWide) return wide();
+    return below(8) == 0 ? special() : below(2) ? wide() : ordinary();
+  }
+
+ private:
+  std::mt19937 engine_;
+};
+
+// Exactly `count` floats in a heap block of their own, aligned to 64 bytes or, with `skew`, to 4 only, so that a sanitizer sees every
+// access outside. A copy has the same contents and alignment.
+class Floats {
+ public:
+  Floats(size_t count, bool skew) : count_(count), skew_(skew) {
+    void *memory = nullptr;
+    size_t bytes = (count_ + skew_) * sizeof(float);
+    if (posix_memalign(&memory, 64, bytes ? bytes : 1) != 0) std::abort();
+    block_.reset(static_cast<float *>(memory));
+  }
+  Floats(const Floats &other) : Floats(other.count_, other.skew_) {
+    if (count_) std::memcpy(data(), other.data(), count_ * sizeof(float));
+  }
+  float *data() const { return block_.get() + skew_; }
+  size_t count() const { return count_; }
+  float &operator[](size_t i) const { return data()[i]; }
+
+ private:
+  struct Free {
+    void operator()(float *block) const { std::free(block); }
+  };
+  size_t count_;
+  bool skew_;
+  std::unique_ptr<float, Free> block_;
+};
+
+Floats inputs(Random &random, size_t count, Values values, bool skew) {
+  Floats floats(count, skew);
+  for (size_t i = 0; i < count; i++) floats[i] = random.draw(values);
+  return floats;
+}
+
+// What an output holds before: a kernel must leave alone what is not its own.
+Floats outputs(size_t count, bool skew) {
+  Floats floats(count, skew);
+  for (size_t i = 0; i < count; i++) floats[i] = float_of(0x4b000000u + static_cast<uint32_t>(i % 65536));
+  return floats;
+}
+
+testing::AssertionResult same(const Floats &got, const Floats &expected) {
+  for (size_t i = 0; i < expected.count(); i++) {
+    bool both_nan = got[i] != got[i] && expected[i] != expected[i];
+    if (bits_of(got[i]) != bits_of(expected[i]) && !both_nan)
+      return testing::AssertionFailure() << "element " << i << " of " << expected.count() << " is " << got[i] << " (" << std::hex
+                                         << bits_of(got[i]) << "), not " << expected[i] << " (" << bits_of(expected[i]) << ")";
+  }
+  return testing::AssertionSuccess();
+}
+
+// The shape of a failing case.
+std::string shape(std::initializer_list<size_t> sizes) {
+  std::string text = "shape";
+  for (size_t size : sizes) text += " " + std::to_string(size);
+  return text;
+}
+
+constexpr int kCases = 2000;
+
+class KernelsTest : public testing::TestWithParam<size_t> {
+ protected:
+  void SetUp() override {
+    if (!kernels_available(GetParam())) GTEST_SKIP() << "isa-unavailable: " << kernels_at(GetParam())->name;
+    kernels_ = kernels_at(GetParam());
+  }
+  // Three quarters of the cases have values that hide no rounding error, the others what breaks careless code.
+  Values values(int i) const { return i % 4 == 3 ? Values::kSpecial : i % 4 == 2 ? Values::kWide : Values::kOrdinary; }
+
+  const Kernels *kernels_ = nullptr;
+  const Kernels *scalar_ = kernels_at(0);
+  Random random_{20240229};
+};
+
+TEST_P(KernelsTest, matvec_equals_scalar) {
+  for (int i = 0; i < kCases; i++) {
+    size_t panel_count = random_.between(0, 20), n = i % 50 == 0 ? random_.between(0, 3) : random_.between(1, 70);
+    Floats panels = inputs(random_, panel_count * n * 16, values(i), false), x = inputs(random_, n, values(i), i & 1);
+    Floats got = outputs(panel_count * 16, i & 1), expected(got);
+    scalar_->matvec_f32(panels.data(), panel_count, n, x.data(), expected.data());
+    kernels_->matvec_f32(panels.data(), panel_count, n, x.data(), got.data());
+    ASSERT_TRUE(same(got, expected)) << shape({panel_count, n});
+  }
+}
+
+void compare_matmul(const Kernels *kernels, const Kernels *scalar, Random &random, size_t panel_count, size_t n, size_t row_count,
+                    Values values, bool skew) {
+  size_t stride = panel_count * 16 + random.below(3);
+  Floats panels = inputs(random, panel_count * n * 16, values, false);
+  Floats x = inputs(random, (row_count + 7) / 8 * n * 8, values, skew);
+  Floats got = outputs(row_count * stride, skew), expected(got);
+  scalar->matmul_f32(panels.data(), panel_count, n, x.data(), row_count, expected.data(), stride);
+  kernels->matmul_f32(panels.data(), panel_count, n, x.data(), row_count, got.data(), stride);
+  ASSERT_TRUE(same(got, expected)) << shape({panel_count, n, row_count, stride});
+}
+
+TEST_P(KernelsTest, matmul_equals_scalar) {
+  for (int i = 0; i < kCases; i++) {
+    size_t panel_count = random_.between(0, 14), n = i % 50 == 0 ? random_.between(0, 3) : random_.between(1, 50);
+    compare_matmul(kernels_, scalar_, random_, panel_count, n, random_.between(0, 27), values(i), i & 1);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(KernelsTest, matmul_equals_scalar_where_columns_are_cut) {
+  for (size_t n : {2047u, 2048u, 2049u, 4097u, 5000u}) {
+    compare_matmul(kernels_, scalar_, random_, 7, n, 19, Values::kOrdinary, false);
+    compare_matmul(kernels_, scalar_, random_, 4, n, 2, Values::kSpecial, true);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(KernelsTest, pack_equals_scalar) {
+  for (int i = 0; i < kCases; i++) {
+    size_t row_count = i % 2 ? 16 : random_.between(1, 16), n = random_.between(1, 70), first = random_.between(0, 16 - row_count);
+    Floats rows = inputs(random_, row_count * n, values(i), i & 1);
+    Floats got = outputs(n * 16, false), expected(got);
+    scalar_->pack_f32(rows.data(), row_count, n, expected.data() + first);
+    kernels_->pack_f32(rows.data(), row_count, n, got.data() + first);
+    ASSERT_TRUE(same(got, expected)) << shape({row_count, n, first});
+  }
+}
+
+TEST_P(KernelsTest, rmsnorm_equals_scalar) {
+  for (int i = 0; i < kCases; i++) {
+    size_t row_count = random_.between(0, 19), n = random_.between(1, 70), stride = n + random_.below(5);
+    Floats x = inputs(random_, row_count * stride, values(i), i & 1), weight = inputs(random_, n, values(i), i & 1);
+    Floats got = outputs(row_count * stride, i & 2), expected(got);
+    scalar_->rmsnorm_f32(x.data(), row_count, stride, weight.data(), n, expected.data(), stride);
+    kernels_->rmsnorm_f32(x.data(), row_count, stride, weight.data(), n, got.data(), stride);
+    ASSERT_TRUE(same(got, expected)) << shape({row_count, n, stride});
+    kernels_->rmsnorm_f32(x.data(), row_count, stride, weight.data(), n, x.data(), stride);  // in place
+    for (size_t row = 0; row < row_count; row++)
+      for (size_t j = n; j < stride; j++) x[row * stride + j] = got[row * stride + j];
+    ASSERT_TRUE(same(x, expected)) << "in place, " << shape({row_count, n, stride});
+  }
+}
+
+TEST_P(KernelsTest, rope_angles_equal_scalar) {
+  for (int i = 0; i < kCases; i++) {
+    size_t count = random_.between(0, 70);
+    Floats frequencies = inputs(random_, count, values(i), i & 1);
+    float position = i % 8 == 7 ? random_.special() : static_cast<float>(random_.below(i % 2 ? 100 : 100000));
+    Floats got_c = outputs(count, i & 1), got_s = outputs(count, i & 2), expected_c(got_c), expected_s(got_s);
+    scalar_->rope_angles_f32(frequencies.data(), count, position, expected_c.data(), expected_s.data());
+    kernels_->rope_angles_f32(frequencies.data(), count, position, got_c.data(), got_s.data());
+    ASSERT_TRUE(same(got_c, expected_c)) << "cosines, position " << position << ", " << shape({count});
+    ASSERT_TRUE(same(got_s, expected_s)) << "sines, position " << position << ", " << shape({count});
+  }
+}
+
+TEST_P(KernelsTest, rope_equals_scalar) {
+  for (int i = 0; i < kCases; i++) {
+    size_t head_count = random_.between(0, 9), half = random_.between(1, 40);
+    Floats cosines = inputs(random_, half, values(i), i & 1), sines = inputs(random_, half, values(i), i & 2);
+    Floats got = inputs(random_, head_count * half * 2, values(i), i & 1), expected(got);
+    scalar_->rope_f32(expected.data(), head_count, half * 2, cosines.data(), sines.data());
+    kernels_->rope_f32(got.data(), head_count, half * 2, cosines.data(), sines.data());
+    ASSERT_TRUE(same(got, expected)) << shape({head_count, half * 2});
+  }
+}
+
+TEST_P(KernelsTest, scores_equal_scalar) {
+  for (int i = 0; i < kCases; i++) {
+    size_t block_count = random_.between(0, 13), head_size = random_.between(1, 70) * 2;
+    Floats q = inputs(random_, head_size, values(i), i & 1), keys = inputs(random_, block_count * head_size * 16, values(i), false);
+    float root = i % 8 == 7 ? random_.special() : std::sqrt(static_cast<float>(head_size));
+    Floats got = outputs(block_count * 16, i & 1), expected(got);
+    scalar_->scores_f32(q.data(), keys.data(), block_count, head_size, root, expected.data());
+    kernels_->scores_f32(q.data(), keys.data(), block_count, head_size, root, got.data());
+    ASSERT_TRUE(same(got, expected)) << shape({block_count, head_size});
+  }
+}
+
+TEST_P(KernelsTest, softmax_equals_scalar) {
+  for (int i = 0; i < kCases; i++) {
+    size_t row_count = random_.between(0, 19), n = random_.between(1, 70), stride = n + random_.below(5);
+    Floats got = inputs(random_, row_count * stride, values(i), i & 1);
+    if (i % 4 == 3)  // most rows of special values have a NaN: make some without
+      for (size_t row = 0; row < row_count; row += 2)
+        for (size_t j = 0; j < n; j++) got[row * stride + j] = random_.below(4) ? random_.ordinary() : -INFINITY;
+    Floats expected(got);
+    scalar_->softmax_f32(expected.data(), row_count, stride, n);
+    kernels_->softmax_f32(got.data(), row_count, stride, n);
+    ASSERT_TRUE(same(got, expected)) << shape({row_count, n, stride});
+  }
+}
+
+TEST_P(KernelsTest, softmax_row_with_nan_or_infinite_maximum_is_all_nan) {
+  for (float bad : {NAN, -NAN, INFINITY})
+    for (size_t n : {1u, 2u, 15u, 16u, 17u, 64u, 100u})
+      for (size_t at = 0; at < n; at++) {
+        Floats x = inputs(random_, n, Values::kOrdinary, false);
+        x[at] = bad;
+        kernels_->softmax_f32(x.data(), 1, n, n);
+        for (size_t i = 0; i < n; i++) ASSERT_TRUE(x[i] != x[i]) << bad << " at " << at << " of " << n << ", element " << i;
+      }
+  Floats x(40, false);
+  for (size_t i = 0; i < x.count(); i++) x[i] = -INFINITY;
+  kernels_->softmax_f32(x.data(), 1, x.count(), x.count());
+  for (size_t i = 0; i < x.count(); i++) ASSERT_TRUE(x[i] != x[i]) << i;
+}
+
+TEST_P(KernelsTest, mix_equals_scalar) {
+  for (int i = 0; i < kCases; i++) {
+    size_t n = random_.between(0, 40), head_size = i % 8 == 0 ? random_.between(60, 150) * 2 : random_.between(1, 40) * 2;
+    Floats weights = inputs(random_, n, values(i), i & 1), all = inputs(random_, n * head_size, values(i), i & 2);
+    Floats got = inputs(random_, head_size, values(i), i & 1), expected(got);
+    scalar_->mix_f32(weights.data(), all.data(), n, head_size, expected.data());
+    kernels_->mix_f32(weights.data(), all.data(), n, head_size, got.data());
+    ASSERT_TRUE(same(got, expected)) << shape({n, head_size});
+  }
+}
+
+TEST_P(KernelsTest, swiglu_equals_scalar) {
+  for (int i = 0; i < kCases; i++) {
+    size_t n = random_.between(0, 70);
+    Floats got = inputs(random_, n, values(i), i & 1), h3 = inputs(random_, n, values(i), i & 2), expected(got);
+    scalar_->swiglu_f32(expected.data(), h3.data(), n);
+    kernels_->swiglu_f32(got.data(), h3.data(), n);
+    ASSERT_TRUE(same(got, expected)) << shape({n});
+  }
+}
+
+TEST_P(KernelsTest, add_and_divide_equal_scalar) {
+  for (int i = 0; i < kCases; i++) {
+    size_t n = random_.between(0, 70);
+    Floats got = inputs(random_, n, values(i), i & 1), y = inputs(random_, n, values(i), i & 2), expected(got);
+    scalar_->add_f32(expected.data(), y.data(), n);
+    kernels_->add_f32(got.data(), y.data(), n);
+    ASSERT_TRUE(same(got, expected)) << shape({n});
+    float divisor = random_.draw(values(i));
+    scalar_->divide_f32(expected.data(), n, divisor);
+    kernels_->divide_f32(got.data(), n, divisor);
+    ASSERT_TRUE(same(got, expected)) << "divided by " << divisor << ", " << shape({n});
+  }
+}
+
+TEST_P(KernelsTest, canonical_nan_is_one_pattern_and_changes_nothing_else) {
+  for (int i = 0; i < kCases; i++) {
+    size_t n = random_.between(0, 70);
+    Floats x = inputs(random_, n, Values::kSpecial, i & 1), before(x);
+    kernels_->canonical_nan_f32(x.data(), n);
+    for (size_t j = 0; j < n; j++) {
+      bool nan = (bits_of(before[j]) & 0x7fffffffu) > 0x7f800000u;
+      ASSERT_EQ(bits_of(x[j]), nan ? 0x7fc00000u : bits_of(before[j])) << j << " of " << n;
+    }
+  }
+}
+
+std::string name_of(const testing::TestParamInfo<size_t> &info) { return kernels_at(info.param)->name; }
+
+INSTANTIATE_TEST_SUITE_P(Isa, KernelsTest, testing::Range(size_t(0), kernels_count()), name_of);
+
+TEST(Dispatch, scalar_is_there_first_and_always_available) {
+  ASSERT_GE(kernels_count(), 1u);
+  EXPECT_STREQ(kernels_at(0)->name, "scalar");
+  EXPECT_TRUE(kernels_available(0));
+}
+
+TEST(Dispatch, best_is_the_last_available_table) {
+  size_t last = 0;
+  for (size_t i = 0; i < kernels_count(); i++)
+    if (kernels_available(i)) last = i;
+  EXPECT_EQ(kernels_best(), kernels_at(last));
+}
+
+TEST(Dispatch, tables_are_found_by_their_exact_name_only) {
+  bool available = false;
+  for (size_t i = 0; i < kernels_count(); i++) {
+    std::string name = kernels_at(i)->name;
+    EXPECT_EQ(kernels_named(name.data(), name.size(), &available), kernels_at(i));
+    EXPECT_EQ(available, kernels_available(i));
+    EXPECT_EQ(kernels_named(name.data(), name.size() - 1, &available), nullptr);
+    EXPECT_FALSE(available);
+    EXPECT_EQ(kernels_named((name + "x").data(), name.size() + 1, &available), nullptr);
+  }
+  EXPECT_EQ(kernels_named("", 0, &available), nullptr);
+}
+
+TEST(Dispatch, every_table_is_complete) {
+  for (size_t i = 0; i < kernels_count(); i++) {
+    const Kernels *k = kernels_at(i);
+    EXPECT_TRUE(k->name && k->matvec_f32 && k->matmul_f32 && k->rmsnorm_f32 && k->rope_angles_f32 && k->rope_f32 && k->scores_f32 &&
+                k->softmax_f32 && k->mix_f32 && k->swiglu_f32 && k->add_f32 && k->divide_f32 && k->canonical_nan_f32 && k->pack_f32)
+        << i;
+  }
+}
+
+}  // namespace
+}  // namespace proofinfer
