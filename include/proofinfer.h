@@ -226,7 +226,8 @@ PROOFINFER_API int32_t proofinfer_isa_available(size_t index);
 PROOFINFER_API int32_t proofinfer_selftest(proofinfer_error **error);
 
 /* ---- Model ----------------------------------------------------------------------------------------------------------------------
- * Formats: llama2.c checkpoints; the legacy one (7 int32 header, no magic) is recognised by its exact size. */
+ * Formats: llama2.c checkpoints: version 1 (float32) and version 2 (Q8_0 groups), known by their magic, and the legacy one (7 int32 header,
+ * no magic), recognised by its exact size. */
 
 /* Opens the checkpoint at a path: checks everything, then reads the weights into the library's own memory. The file is closed again
  * before the call returns; later changes to it do no harm.
@@ -261,8 +262,8 @@ PROOFINFER_API int32_t proofinfer_model_get_i64(const proofinfer_model *model, i
                                                 proofinfer_error **error);
 
 /* Text properties of a model. */
-#define PROOFINFER_MODEL_FORMAT 1       /* "llama2.c legacy" */
-#define PROOFINFER_MODEL_ELEMENT_TYPE 2 /* "f32" */
+#define PROOFINFER_MODEL_FORMAT 1       /* "llama2.c legacy", "llama2.c version 1", "llama2.c version 2" */
+#define PROOFINFER_MODEL_ELEMENT_TYPE 2 /* "f32", "q8_0" */
 #define PROOFINFER_MODEL_ISA 3          /* the kernel set in use */
 /* A text property: static, NUL-terminated; NULL for another property or a NULL model. */
 PROOFINFER_API const char *proofinfer_model_get_text(const proofinfer_model *model, int32_t property);

@@ -30,7 +30,7 @@ static Status get_i64(const Model &m, int32_t property, int64_t *value, Failure 
     case PROOFINFER_MODEL_SEQ_LEN: *value = static_cast<int64_t>(m.seq_len()); return kOk;
     case PROOFINFER_MODEL_HEAD_SIZE: *value = static_cast<int64_t>(m.head_size()); return kOk;
     case PROOFINFER_MODEL_SHARED_CLASSIFIER: *value = layout.shared_classifier; return kOk;
-    case PROOFINFER_MODEL_GROUP_SIZE: *value = 0; return kOk;
+    case PROOFINFER_MODEL_GROUP_SIZE: *value = static_cast<int64_t>(m.group_size()); return kOk;
     case PROOFINFER_MODEL_FILE_BYTES: *value = static_cast<int64_t>(layout.file_bytes); return kOk;
     case PROOFINFER_MODEL_WEIGHT_BYTES: *value = static_cast<int64_t>(m.weight_bytes()); return kOk;
     case PROOFINFER_MODEL_MEMORY_BYTES: *value = static_cast<int64_t>(m.account()->used_bytes() + sizeof(Model)); return kOk;
@@ -55,7 +55,7 @@ static Status get_tensor_i64(const Model &m, size_t index, int32_t property, int
     case PROOFINFER_TENSOR_COLUMNS: *value = static_cast<int64_t>(tensor.columns); return kOk;
     case PROOFINFER_TENSOR_FILE_OFFSET: *value = static_cast<int64_t>(tensor.file_offset); return kOk;
     case PROOFINFER_TENSOR_FILE_BYTES: *value = static_cast<int64_t>(tensor.file_bytes); return kOk;
-    case PROOFINFER_TENSOR_IS_QUANTIZED: *value = 0; return kOk;
+    case PROOFINFER_TENSOR_IS_QUANTIZED: *value = tensor.quantized; return kOk;
     default: return fail(failure, kArgument, "property is %d; expected a PROOFINFER_TENSOR_ property", property);
   }
 }

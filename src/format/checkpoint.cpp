@@ -29,15 +29,34 @@ void tensor_name(int kind, uint64_t layer, char *name) {
     snprintf(name, TensorInfo::kNameCapacity, "%s", kKindNames[kind].name);
 }
 
-pi_checkpoint_header load_header(const unsigned char *bytes) {
+// Where the fields of a header stand.
+struct HeaderFields {
+  const char *format;  // as messages call it
+  int shape;           // offset of the first of the seven int32
+  int shared, group;   // offsets, where there are such fields
+};
+constexpr HeaderFields kHeaderFields[] = {
+    {"legacy checkpoint", 0, 0, 0},
+    {"version 1 checkpoint", 8, 36, 0},
+    {"version 2 checkpoint", 8, 36, 37},
+};
+
+constexpr uint32_t kVersionMagic = 0x616b3432;  // "ak42" as a big-endian number
+
+pi_checkpoint_header load_header(const unsigned char *bytes, int32_t format) {
+  const HeaderFields &fields = kHeaderFields[format];
+  const unsigned char *shape = bytes + fields.shape;
   pi_checkpoint_header h;
-  h.dim = load_i32(bytes);
-  h.hidden_dim = load_i32(bytes + 4);
-  h.n_layers = load_i32(bytes + 8);
-  h.n_heads = load_i32(bytes + 12);
-  h.n_kv_heads = load_i32(bytes + 16);
-  h.vocab_size = load_i32(bytes + 20);
-  h.seq_len = load_i32(bytes + 24);
+  h.format = format;
+  h.dim = load_i32(shape);
+  h.hidden_dim = load_i32(shape + 4);
+  h.n_layers = load_i32(shape + 8);
+  h.n_heads = load_i32(shape + 12);
+  h.n_kv_heads = load_i32(shape + 16);
+  h.vocab_size = load_i32(shape + 20);
+  h.seq_len = load_i32(shape + 24);
+  h.shared_classifier = fields.shared ? bytes[fields.shared] : 0;
+  h.group_size = fields.group ? load_i32(bytes + fields.group) : 0;
   return h;
 }
 
@@ -51,36 +70,61 @@ bool plan_fits(const pi_checkpoint_header &header, uint64_t size_bytes) {
 bool is_byte_swapped(const unsigned char *bytes, uint64_t size_bytes) {
   unsigned char swapped[PI_LEGACY_HEADER_BYTES];
   for (size_t i = 0; i < PI_LEGACY_HEADER_BYTES; i++) swapped[i] = bytes[i / 4 * 4 + 3 - i % 4];
-  return plan_fits(load_header(swapped), size_bytes);
+  return plan_fits(load_header(swapped, PI_FORMAT_LEGACY), size_bytes);
 }
 
-Status fail_field(Failure *failure, const char *field, int offset, int32_t found, const char *expected) {
-  return fail(failure, kFormat, "legacy checkpoint header: %s at offset %d is %d; expected %s", field, offset, found, expected);
+// The failure for one field of the shape: its place among the seven int32, its name, what was found and what was expected.
+Status fail_field(Failure *failure, int32_t format, int place, const char *field, int32_t found, const char *expected) {
+  const HeaderFields &fields = kHeaderFields[format];
+  return fail(failure, kFormat, "%s header: %s at offset %d is %d; expected %s", fields.format, field, fields.shape + 4 * place, found,
+              expected);
+}
+
+// The failure for a field that must divide another.
+Status fail_divisor(Failure *failure, int32_t format, int offset, const char *field, int32_t found, const char *whole, int32_t whole_value) {
+  return fail(failure, kFormat, "%s header: %s at offset %d is %d; expected a divisor of %s, which is %d", kHeaderFields[format].format, field,
+              offset, found, whole, whole_value);
+}
+
+Status fail_version_field(Failure *failure, const pi_checkpoint_header &h, pi_layout_result result) {
+  const HeaderFields &fields = kHeaderFields[h.format];
+  switch (result) {
+    case PI_LAYOUT_SHARED_FLAG:
+      return fail(failure, kFormat, "%s header: the shared-classifier flag at offset %d is %d; expected 0 or 1", fields.format, fields.shared,
+                  h.shared_classifier);
+    case PI_LAYOUT_GROUP_SIZE:
+      return fail(failure, kFormat, "%s header: group_size at offset %d is %d; expected 1 to %d", fields.format, fields.group, h.group_size,
+                  PI_MAX_GROUP_SIZE);
+    case PI_LAYOUT_GROUP_DIVIDES_DIM:
+      return fail_divisor(failure, h.format, fields.group, "group_size", h.group_size, "dim", h.dim);
+    default: return fail_divisor(failure, h.format, fields.group, "group_size", h.group_size, "hidden_dim", h.hidden_dim);
+  }
 }
 
 Status fail_header(Failure *failure, const pi_checkpoint_header &h, pi_layout_result result, int kind) {
   constexpr const char *kPositive = "at least 1";
+  const HeaderFields &fields = kHeaderFields[h.format];
   switch (result) {
-    case PI_LAYOUT_DIM: return fail_field(failure, "dim", 0, h.dim, kPositive);
-    case PI_LAYOUT_HIDDEN_DIM: return fail_field(failure, "hidden_dim", 4, h.hidden_dim, kPositive);
-    case PI_LAYOUT_N_LAYERS: return fail_field(failure, "n_layers", 8, h.n_layers, kPositive);
-    case PI_LAYOUT_N_HEADS: return fail_field(failure, "n_heads", 12, h.n_heads, kPositive);
-    case PI_LAYOUT_N_KV_HEADS: return fail_field(failure, "n_kv_heads", 16, h.n_kv_heads, kPositive);
+    case PI_LAYOUT_DIM: return fail_field(failure, h.format, 0, "dim", h.dim, kPositive);
+    case PI_LAYOUT_HIDDEN_DIM: return fail_field(failure, h.format, 1, "hidden_dim", h.hidden_dim, kPositive);
+    case PI_LAYOUT_N_LAYERS: return fail_field(failure, h.format, 2, "n_layers", h.n_layers, kPositive);
+    case PI_LAYOUT_N_HEADS: return fail_field(failure, h.format, 3, "n_heads", h.n_heads, kPositive);
+    case PI_LAYOUT_N_KV_HEADS: return fail_field(failure, h.format, 4, "n_kv_heads", h.n_kv_heads, kPositive);
     case PI_LAYOUT_VOCAB_SIZE:
-      return fail_field(failure, "vocab_size", 20, h.vocab_size, "a positive number, or a negative one for a separate classifier");
-    case PI_LAYOUT_SEQ_LEN: return fail_field(failure, "seq_len", 24, h.seq_len, kPositive);
-    case PI_LAYOUT_HEADS_DIVIDE_DIM:
-      return fail(failure, kFormat, "legacy checkpoint header: n_heads at offset 12 is %d; expected a divisor of dim, which is %d", h.n_heads,
-                  h.dim);
+      return fail_field(failure, h.format, 5, "vocab_size", h.vocab_size,
+                        h.format == PI_FORMAT_LEGACY ? "a positive number, or a negative one for a separate classifier" : kPositive);
+    case PI_LAYOUT_SEQ_LEN: return fail_field(failure, h.format, 6, "seq_len", h.seq_len, kPositive);
+    case PI_LAYOUT_HEADS_DIVIDE_DIM: return fail_divisor(failure, h.format, fields.shape + 12, "n_heads", h.n_heads, "dim", h.dim);
     case PI_LAYOUT_KV_HEADS_DIVIDE:
-      return fail(failure, kFormat, "legacy checkpoint header: n_kv_heads at offset 16 is %d; expected a divisor of n_heads, which is %d",
-                  h.n_kv_heads, h.n_heads);
+      return fail_divisor(failure, h.format, fields.shape + 16, "n_kv_heads", h.n_kv_heads, "n_heads", h.n_heads);
     case PI_LAYOUT_HEAD_SIZE_EVEN:
-      return fail(failure, kFormat, "legacy checkpoint header: dim / n_heads is %d / %d = %d; expected an even head size", h.dim, h.n_heads,
+      return fail(failure, kFormat, "%s header: dim / n_heads is %d / %d = %d; expected an even head size", fields.format, h.dim, h.n_heads,
                   h.dim / h.n_heads);
-    default:
-      return fail(failure, kFormat, "legacy checkpoint header: the sizes up to tensor %s exceed 2^63 bytes (dim %d, hidden_dim %d, "
-                  "n_layers %d, vocab_size %d, seq_len %d)", kKindNames[kind].name, h.dim, h.hidden_dim, h.n_layers, h.vocab_size, h.seq_len);
+    case PI_LAYOUT_OVERFLOW:
+      return fail(failure, kFormat,
+                  "%s header: the sizes up to tensor %s exceed 2^63 bytes (dim %d, hidden_dim %d, n_layers %d, vocab_size %d, seq_len %d)",
+                  fields.format, kKindNames[kind].name, h.dim, h.hidden_dim, h.n_layers, h.vocab_size, h.seq_len);
+    default: return fail_version_field(failure, h, result);
   }
 }
 
@@ -88,9 +132,10 @@ Status fail_header(Failure *failure, const pi_checkpoint_header &h, pi_layout_re
 
 // Which tensor the file's end cuts, and both sizes.
 Status Checkpoint::check_size(uint64_t size_bytes, Failure *failure) const {
+  const char *format = kHeaderFields[layout_.format].format;
   if (size_bytes == layout_.file_bytes) return kOk;
   if (size_bytes > layout_.file_bytes)
-    return fail(failure, kFormat, "legacy checkpoint: expected exactly %llu bytes by its header, found %llu: %llu bytes follow the last tensor",
+    return fail(failure, kFormat, "%s: expected exactly %llu bytes by its header, found %llu: %llu bytes follow the last tensor", format,
                 (unsigned long long)layout_.file_bytes, (unsigned long long)size_bytes,
                 (unsigned long long)(size_bytes - layout_.file_bytes));
   int kind = pi_checkpoint_first_missing(&layout_, size_bytes);
@@ -100,9 +145,32 @@ Status Checkpoint::check_size(uint64_t size_bytes, Failure *failure) const {
   char name[TensorInfo::kNameCapacity];
   tensor_name(kind, layer, name);
   return fail(failure, kTruncated,
-              "legacy checkpoint: expected %llu bytes by its header, found %llu: tensor %s at offset %llu needs %llu bytes and %llu are there",
+              "%s: expected %llu bytes by its header, found %llu: tensor %s at offset %llu needs %llu bytes and %llu are there", format,
               (unsigned long long)layout_.file_bytes, (unsigned long long)size_bytes, name, (unsigned long long)begin,
               (unsigned long long)span.tensor_bytes, (unsigned long long)(size_bytes > begin ? size_bytes - begin : 0));
+}
+
+// The format that the first bytes tell, or a failure. Legacy is what is left when nothing else is recognised.
+static Status detect(const unsigned char *first, size_t count, uint64_t size_bytes, int32_t *format, Failure *failure) {
+  *format = PI_FORMAT_LEGACY;
+  if (count >= 4 && load_u32(first) == kVersionMagic) {
+    if (size_bytes < PI_VERSION_HEADER_BYTES)
+      return fail(failure, kTruncated, "versioned checkpoint: the header needs %d bytes; found %llu", PI_VERSION_HEADER_BYTES,
+                  (unsigned long long)size_bytes);
+    *format = load_i32(first + 4);
+    if (*format == PI_FORMAT_V1 || *format == PI_FORMAT_V2) return kOk;
+    return fail(failure, kUnsupported, "versioned checkpoint header: version at offset 4 is %d; expected 1 or 2", *format);
+  }
+  // A true legacy header could begin with bytes that spell a short magic; the size formula decides.
+  if (count >= PI_LEGACY_HEADER_BYTES && plan_fits(load_header(first, PI_FORMAT_LEGACY), size_bytes)) return kOk;
+  bool is_model = false;
+  const char *other = recognize(first, count, &is_model);
+  if (other) return fail(failure, is_model ? kUnsupported : kUnrecognized, "checkpoint: this is %s; expected a llama2.c checkpoint", other);
+  if (count < PI_LEGACY_HEADER_BYTES)
+    return fail(failure, kTruncated, "legacy checkpoint: the header (seven int32) needs %d bytes; found %zu", PI_LEGACY_HEADER_BYTES, count);
+  if (is_byte_swapped(first, size_bytes))
+    return fail(failure, kUnrecognized, "checkpoint: this is a legacy checkpoint in the other byte order; expected little-endian");
+  return kOk;
 }
 
 Status Checkpoint::open(Source *source, Failure *failure) {
@@ -110,27 +178,23 @@ Status Checkpoint::open(Source *source, Failure *failure) {
   if (size_bytes == 0) return fail(failure, kUnrecognized, "checkpoint: the file is empty");
   unsigned char first[kFirstBytes];
   size_t first_count = size_bytes < kFirstBytes ? static_cast<size_t>(size_bytes) : kFirstBytes;
+  int32_t format = PI_FORMAT_LEGACY;
   Status status = source->read(0, first, first_count, "checkpoint header", failure);
+  if (status == kOk) status = detect(first, first_count, size_bytes, &format, failure);
   if (status != kOk) return status;
-  bool is_model = false;
-  const char *other = recognize(first, first_count, &is_model);
-  bool has_header = first_count >= PI_LEGACY_HEADER_BYTES;
-  pi_checkpoint_header header = {};
-  if (has_header) header = load_header(first);
-  // A true legacy header can begin with bytes that spell a magic; the size formula decides.
-  if (other && !(has_header && plan_fits(header, size_bytes)))
-    return fail(failure, is_model ? kUnsupported : kUnrecognized, "checkpoint: this is %s; expected a llama2.c legacy checkpoint", other);
-  if (!has_header)
-    return fail(failure, kTruncated, "legacy checkpoint: the header (seven int32) needs %d bytes; found %zu", PI_LEGACY_HEADER_BYTES,
-                first_count);
+  pi_checkpoint_header header = load_header(first, format);
   int kind = 0;
   pi_layout_result result = pi_checkpoint_plan(&header, &layout_, &kind);
-  bool fits = result == PI_LAYOUT_OK && layout_.file_bytes == size_bytes;
-  if (!fits && is_byte_swapped(first, size_bytes))
-    return fail(failure, kUnrecognized, "checkpoint: this is a legacy checkpoint in the other byte order; expected little-endian");
   if (result != PI_LAYOUT_OK) return fail_header(failure, header, result, kind);
   return check_size(size_bytes, failure);
 }
+
+const char *Checkpoint::format_name() const {
+  constexpr const char *kNames[] = {"llama2.c legacy", "llama2.c version 1", "llama2.c version 2"};
+  return kNames[layout_.format];
+}
+
+const char *Checkpoint::element_type_name() const { return quantized() ? "q8_0" : "f32"; }
 
 uint64_t Checkpoint::tensor_count() const {
   uint64_t count = 0;
@@ -146,8 +210,11 @@ uint64_t Checkpoint::parameter_count() const {
 }
 
 TensorInfo Checkpoint::tensor(uint64_t index) const {
-  int kind = 0;
-  while (index >= layout_.spans[kind].tensors) index -= layout_.spans[kind++].tensors;
+  int place = 0, kind = pi_checkpoint_kind_at(layout_.format, 0);
+  while (index >= layout_.spans[kind].tensors) {
+    index -= layout_.spans[kind].tensors;
+    kind = pi_checkpoint_kind_at(layout_.format, ++place);
+  }
   const pi_tensor_span &span = layout_.spans[kind];
   TensorInfo info;
   tensor_name(kind, index, info.name);
@@ -155,6 +222,7 @@ TensorInfo Checkpoint::tensor(uint64_t index) const {
   info.columns = span.columns;
   info.file_offset = span.offset + index * span.tensor_bytes;
   info.file_bytes = span.tensor_bytes;
+  info.quantized = span.scales_bytes != 0;
   return info;
 }
 
@@ -164,6 +232,20 @@ Status Checkpoint::read_rows(Source *source, int kind, uint64_t index, uint64_t 
   uint64_t offset = span.offset + index * span.tensor_bytes + row * row_bytes;
   Status status = source->read(offset, to, static_cast<size_t>(row_count * row_bytes), kKindNames[kind].name, failure);
   if (status == kOk) to_host_f32(to, static_cast<size_t>(row_count * span.columns));
+  return status;
+}
+
+Status Checkpoint::read_quantized_rows(Source *source, int kind, uint64_t index, uint64_t row, uint64_t row_count, int8_t *q, float *scales,
+                                       Failure *failure) const {
+  const pi_tensor_span &span = layout_.spans[kind];
+  uint64_t begin = span.offset + index * span.tensor_bytes;
+  uint64_t row_scales = span.columns / layout_.group_size;
+  uint64_t scales_at = begin + span.rows * span.columns + row * row_scales * sizeof(float);
+  const char *name = kKindNames[kind].name;
+  Status status = source->read(begin + row * span.columns, q, static_cast<size_t>(row_count * span.columns), name, failure);
+  if (status == kOk)
+    status = source->read(scales_at, scales, static_cast<size_t>(row_count * row_scales * sizeof(float)), name, failure);
+  if (status == kOk) to_host_f32(scales, static_cast<size_t>(row_count * row_scales));
   return status;
 }
 

@@ -1,10 +1,11 @@
 // Checkpoint bytes -> a checked directory of tensors. Knows no model. One thread at a time.
 //
-// Formats: llama2.c legacy (seven int32, then float32 tensors; no magic). It is taken for one only when nothing else is recognised and the
-// header's own size formula gives exactly the file's size: trailing bytes are an error.
+// Formats: llama2.c version 1 (float32) and version 2 (Q8_0), known by the magic "ak42" and the version number, and llama2.c legacy (seven int32,
+// then float32 tensors; no magic), the last resort. In all of them the header's own size formula must give exactly the file's size:
+// trailing bytes are an error. Bytes of a version header behind its fields are not looked at.
 //
-// Errors: kUnrecognized (empty, or the bytes look like something else: the message says what), kUnsupported (a checkpoint of a format that is
-// known by its magic and not read here), kTruncated (shorter than its header asks for; names the first tensor that is cut),
+// Errors: kUnrecognized (empty, or the bytes look like something else: the message says what), kUnsupported (a checkpoint of a format or
+// version that is known by its magic and not read here), kTruncated (shorter than its header asks for; names the first tensor that is cut),
 // kFormat (a header value that cannot be: names field, offset, found and expected; or longer than its header asks for).
 #ifndef PROOFINFER_FORMAT_CHECKPOINT_H
 #define PROOFINFER_FORMAT_CHECKPOINT_H
@@ -19,6 +20,7 @@ struct TensorInfo {
   char name[kNameCapacity];  // "token_embedding", "layers.3.wq", ...
   uint64_t rows, columns;
   uint64_t file_offset, file_bytes;
+  bool quantized;
 };
 
 class Checkpoint {
@@ -27,8 +29,9 @@ class Checkpoint {
   Status open(Source *source, Failure *failure);
 
   const pi_checkpoint_layout &layout() const { return layout_; }
-  const char *format_name() const { return "llama2.c legacy"; }
-  const char *element_type_name() const { return "f32"; }
+  const char *format_name() const;        // "llama2.c legacy", "llama2.c version 1", "llama2.c version 2"
+  const char *element_type_name() const;  // "f32", "q8_0"
+  bool quantized() const { return layout_.group_size != 0; }
 
   // Tensors in file order, index in [0, tensor_count()).
   uint64_t tensor_count() const;
@@ -36,8 +39,11 @@ class Checkpoint {
   // Weights in the file, each counted once; the unused RoPE tables are none.
   uint64_t parameter_count() const;
 
-  // Reads rows [row, row + row_count) of tensor `index` of a kind as float32: row_count * columns floats.
+  // Reads rows [row, row + row_count) of tensor `index` of a float32 kind: row_count * columns floats.
   Status read_rows(Source *source, int kind, uint64_t index, uint64_t row, uint64_t row_count, float *to, Failure *failure) const;
+  // The same of a quantized kind: q: [row_count][columns]; scales: [row_count][columns / group_size].
+  Status read_quantized_rows(Source *source, int kind, uint64_t index, uint64_t row, uint64_t row_count, int8_t *q, float *scales,
+                             Failure *failure) const;
 
  private:
   Status check_size(uint64_t size_bytes, Failure *failure) const;

@@ -19,7 +19,6 @@ constexpr Magic kMagics[] = {
     {"lmgg", 4, true, "a GGML file"},
     {"tjgg", 4, true, "a GGJT file"},
     {"fmgg", 4, true, "a GGMF file"},
-    {"24ka", 4, true, "a llama2.c checkpoint with a version header (\"ak42\")"},
     {"ak42", 4, true, "a byte-swapped llama2.c checkpoint with a version header"},
     {"PK\x03\x04", 4, true, "a ZIP archive (PyTorch checkpoints are)"},
     {"\x80\x02", 2, true, "a Python pickle (old PyTorch checkpoints are)"},

@@ -64,6 +64,29 @@ struct Kernels {
   // Rows as a file has them into lanes of a panel: panel[j * 16 + r] = rows[r * n + j], r < row_count, row_count in [1, 16].
   // rows: [row_count][n]; panel: the place of (first row, column 0), not aligned unless that row is a panel's first; only the lanes named are written.
   void (*pack_f32)(const float *rows, size_t row_count, size_t n, float *panel);
+
+  // Q8_0. A panel is [group_count] blocks of pi_q8_block_bytes(group_size) bytes (proved/pack_index.h), 64-byte aligned; gs4 below is the padded
+  // group size pi_q8_padded(group_size). group_size in [1, 65536].
+
+  // Quantizes activations: per group m = max |x|; scale = m / 127; q = x / scale rounded half away from zero and held within -127 to 127, zeros
+  // behind the group's end; scale 0 gives zeros. A group with a NaN or an infinity gets the scale NaN and zeros. sums[g] = sum of the group's q.
+  // x: [group_count * group_size]; q: [group_count][gs4]; scales, sums: [group_count].
+  void (*quantize_q8)(const float *x, size_t group_count, size_t group_size, int8_t *q, float *scales, int32_t *sums);
+
+  // out[16 p + r] = acc over groups ascending: acc = acc + ((float)dot * weight scale) * scales[g], dot the exact int32 dot of the group.
+  // q: [group_count][gs4]; scales, sums: [group_count]; out: [panel_count * 16].
+  void (*matvec_q8)(const int8_t *panels, size_t panel_count, size_t group_count, size_t group_size, const int8_t *q, const float *scales,
+                    const int32_t *sums, float *out);
+
+  // The same for row_count activations, activation i in block i / 8, lane i % 8, missing lanes any value.
+  // q_blocks: [blocks][group_count][gs4 / 4][8][4]; scales_blocks, sums_blocks: [blocks][group_count][8]; out: [row_count][out_stride].
+  void (*matmul_q8)(const int8_t *panels, size_t panel_count, size_t group_count, size_t group_size, const int8_t *q_blocks,
+                    const float *scales_blocks, const int32_t *sums_blocks, size_t row_count, float *out, size_t out_stride);
+
+  // Rows as a file has them into lanes lane .. lane + row_count - 1 of a panel, row_count in [1, 16 - lane]; zeros behind each group's end.
+  // rows: [row_count][group_count * group_size]; scales: [row_count][group_count]; panel: one panel, 64-byte aligned; other lanes stay.
+  void (*pack_q8)(const int8_t *rows, const float *scales, size_t row_count, size_t group_count, size_t group_size, size_t lane,
+                  int8_t *panel);
 };
 
 // The tables compiled in, slowest first: index in [0, kernels_count()). kernels_available tells whether this CPU can run it.

@@ -1,6 +1,7 @@
 #include "kernels/elementary_vector.h"
 #include "kernels/tables.h"
 #include "proved/elementary.h"
+#include "proved/kernels_q8_scalar.h"
 #include "proved/kernels_scalar.h"
 
 namespace proofinfer {
@@ -24,6 +25,7 @@ const Kernels kScalarKernels = {
     "scalar",           pi_matvec_f32_scalar, pi_matmul_f32_scalar,        pi_rmsnorm_f32_scalar, pi_rope_angles_f32_scalar,
     pi_rope_f32_scalar, pi_scores_f32_scalar, pi_softmax_f32_scalar,       pi_mix_f32_scalar,     pi_swiglu_f32_scalar,
     pi_add_f32_scalar,  pi_divide_f32_scalar, pi_canonical_nan_f32_scalar, pi_pack_f32_scalar,
+    pi_quantize_q8_scalar, pi_matvec_q8_scalar, pi_matmul_q8_scalar, pi_pack_q8_scalar,
 };
 
 const ElementaryForms kScalarElementary = {exp_scalar, sin_scalar, cos_scalar};

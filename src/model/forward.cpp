@@ -26,6 +26,14 @@ size_t scores_count(const Model &model, size_t context_length) {
   return model.pool()->thread_count() * kHeadsAtOnce * scores_stride(context_length);
 }
 
+Status QuantizedRows::allocate(Account *account, size_t rows, size_t columns, size_t group_size, Failure *failure) {
+  size_t groups = columns / group_size;
+  Status status = q.allocate(account, rows * groups * (pi_q8_padded(group_size) / 4), "quantized activations", failure);
+  if (status == kOk) status = scales.allocate(account, rows * groups, "quantized activations", failure);
+  if (status == kOk) status = sums.allocate(account, rows * groups, "quantized activations", failure);
+  return status;
+}
+
 Status Workspace::create(Account *account, const Model &model, size_t max_rows, Failure *failure) {
   row_capacity_ = max_rows < kMaxRows ? max_rows : kMaxRows;
   dim_stride_ = whole_panels(model.dim());
@@ -41,7 +49,10 @@ Status Workspace::create(Account *account, const Model &model, size_t max_rows, 
   if (status == kOk) status = projected_.allocate(account, row_capacity_ * dim_stride_, kWhat, failure);
   if (status == kOk) status = qkv_.allocate(account, row_capacity_ * qkv_stride_, kWhat, failure);
   if (status == kOk) status = hidden_.allocate(account, row_capacity_ * hidden_stride_, kWhat, failure);
-  if (status == kOk) status = blocks_.allocate(account, block_rows * widest, kWhat, failure);
+  size_t gs = model.group_size();
+  if (status == kOk && !gs) status = blocks_.allocate(account, block_rows * widest, kWhat, failure);
+  if (status == kOk && gs) status = quants_.allocate(account, row_capacity_, widest, gs, failure);
+  if (status == kOk && gs) status = quant_blocks_.allocate(account, block_rows, widest, gs, failure);
   if (status == kOk) status = angles_.allocate(account, row_capacity_ * model.head_size(), kWhat, failure);
   if (status == kOk && row_capacity_ > 1) status = logits_.allocate(account, kLogitsRows * logits_stride(model), kWhat, failure);
   return status;
@@ -83,6 +94,8 @@ class Pass {
     kernels_.rmsnorm_f32(x(0), row_count_, w_.dim_stride_, weight, model_.dim(), normed(0), w_.dim_stride_);
   }
   void add_projected() { kernels_.add_f32(x(0), w_.projected_.data(), row_count_ * w_.dim_stride_); }
+  // Quantizes `count` rows, and puts them side by side if they are more than one.
+  const QuantizedRows *quantize(const float *in, size_t in_stride, size_t count, size_t columns);
   // out[row] = matrix * in[row] for `count` rows; the threads share the matrix's rows.
   void multiply(const PackedMatrix &matrix, const float *in, size_t in_stride, size_t count, float *out, size_t out_stride);
 
@@ -99,41 +112,75 @@ namespace {
 struct MatrixTask {
   const Kernels *kernels;
   PackedMatrix matrix;
-  const float *in;  // [columns], or [blocks][columns][8] for more than one row
+  const float *in;              // float32: [columns], or [blocks][columns][8] for more than one row
+  const QuantizedRows *quants;  // quantized: one row, or blocks of eight
   size_t row_count;
   float *out;
   size_t out_stride;
 };
 
+void run_float_share(const MatrixTask &task, const unsigned char *panels, size_t panel_count, float *out) {
+  const float *floats = reinterpret_cast<const float *>(panels);
+  if (task.row_count == 1)
+    task.kernels->matvec_f32(floats, panel_count, task.matrix.columns, task.in, out);
+  else
+    task.kernels->matmul_f32(floats, panel_count, task.matrix.columns, task.in, task.row_count, out, task.out_stride);
+}
+
+void run_quantized_share(const MatrixTask &task, const unsigned char *panels, size_t panel_count, float *out) {
+  const int8_t *weights = reinterpret_cast<const int8_t *>(panels), *q = reinterpret_cast<const int8_t *>(task.quants->q.data());
+  size_t gs = task.matrix.group_size, groups = task.matrix.columns / gs;
+  const float *scales = task.quants->scales.data();
+  const int32_t *sums = task.quants->sums.data();
+  if (task.row_count == 1)
+    task.kernels->matvec_q8(weights, panel_count, groups, gs, q, scales, sums, out);
+  else
+    task.kernels->matmul_q8(weights, panel_count, groups, gs, q, scales, sums, task.row_count, out, task.out_stride);
+}
+
 void run_matrix_share(void *context, size_t index, size_t count) {
   const MatrixTask &task = *static_cast<const MatrixTask *>(context);
   Range share = share_of(task.matrix.panel_count, kPanelUnit, index, count);
-  const float *panels = task.matrix.panels + pi_packed_index(task.matrix.columns, share.begin * PI_PANEL_ROWS, 0);
-  float *out = task.out + share.begin * PI_PANEL_ROWS;
   if (share.begin == share.end) return;
-  if (task.row_count == 1)
-    task.kernels->matvec_f32(panels, share.end - share.begin, task.matrix.columns, task.in, out);
-  else
-    task.kernels->matmul_f32(panels, share.end - share.begin, task.matrix.columns, task.in, task.row_count, out, task.out_stride);
+  auto run = task.matrix.group_size ? run_quantized_share : run_float_share;
+  run(task, task.matrix.panels + share.begin * task.matrix.panel_bytes, share.end - share.begin, task.out + share.begin * PI_PANEL_ROWS);
 }
 
-// Activations of eight rows side by side; lanes without a row repeat the last one, so that no uninitialised value is read.
-void interleave(const float *in, size_t in_stride, size_t count, size_t n, float *blocks) {
+// Rows of n four-byte elements, eight side by side: blocks[row / 8][j][row % 8]. Lanes without a row repeat the last one, so that no
+// uninitialised value is read.
+template <typename T>
+void interleave(const T *in, size_t in_stride, size_t count, size_t n, T *blocks) {
   for (size_t first = 0; first < count; first += kRowBlock)
     for (size_t lane = 0; lane < kRowBlock; lane++) {
       size_t row = first + lane < count ? first + lane : count - 1;
-      for (size_t j = 0; j < n; j++) blocks[(first * n) + j * kRowBlock + lane] = in[row * in_stride + j];
+      for (size_t j = 0; j < n; j++) blocks[first * n + j * kRowBlock + lane] = in[row * in_stride + j];
     }
 }
 
 }  // namespace
 
+const QuantizedRows *Pass::quantize(const float *in, size_t in_stride, size_t count, size_t columns) {
+  QuantizedRows &rows = w_.quants_, &blocks = w_.quant_blocks_;
+  size_t gs = model_.group_size(), groups = columns / gs, dwords = groups * (pi_q8_padded(gs) / 4);
+  for (size_t row = 0; row < count; row++)
+    kernels_.quantize_q8(in + row * in_stride, groups, gs, reinterpret_cast<int8_t *>(rows.q.data() + row * dwords),
+                         rows.scales.data() + row * groups, rows.sums.data() + row * groups);
+  if (count == 1) return &rows;
+  interleave(rows.q.data(), dwords, count, dwords, blocks.q.data());
+  interleave(rows.scales.data(), groups, count, groups, blocks.scales.data());
+  interleave(rows.sums.data(), groups, count, groups, blocks.sums.data());
+  return &blocks;
+}
+
 void Pass::multiply(const PackedMatrix &matrix, const float *in, size_t in_stride, size_t count, float *out, size_t out_stride) {
-  if (count > 1) {
+  const QuantizedRows *quants = nullptr;
+  if (matrix.group_size) {
+    quants = quantize(in, in_stride, count, matrix.columns);
+  } else if (count > 1) {
     interleave(in, in_stride, count, matrix.columns, w_.blocks_.data());
     in = w_.blocks_.data();
   }
-  MatrixTask task{&kernels_, matrix, in, count, out, out_stride};
+  MatrixTask task{&kernels_, matrix, in, quants, count, out, out_stride};
   team_->run(run_matrix_share, &task);
 }
 

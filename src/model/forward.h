@@ -30,6 +30,15 @@ size_t scores_count(const Model &model, size_t context_length);
 // Floats between the logits of two positions: vocab_size filled up to a whole panel, so that kernels may write whole panels.
 size_t logits_stride(const Model &model);
 
+// Quantized activations: dwords of four int8, scales and sums a group.
+struct QuantizedRows {
+  Buffer<uint32_t> q;     // [rows][groups][gs4 / 4]
+  Buffer<float> scales;   // [rows][groups]
+  Buffer<int32_t> sums;   // [rows][groups]
+
+  Status allocate(Account *account, size_t rows, size_t columns, size_t group_size, Failure *failure);
+};
+
 // Activations of up to row_capacity() rows; made once, used by one pass at a time.
 class Workspace {
  public:
@@ -51,7 +60,9 @@ class Workspace {
   Buffer<float> projected_; // [rows][dim_stride]: output of o and w2
   Buffer<float> qkv_;       // [rows][qkv_stride]
   Buffer<float> hidden_;    // [rows][hidden_stride]: outputs of w1, then of w3
-  Buffer<float> blocks_;    // [rows / 8][max(dim, hidden_dim)][8]: activations side by side
+  Buffer<float> blocks_;    // [rows / 8][max(dim, hidden_dim)][8]: activations side by side; float32 weights only
+  QuantizedRows quants_;    // quantized weights only: activations row by row, then side by side
+  QuantizedRows quant_blocks_;
   Buffer<float> angles_;    // [rows][2][head_size / 2]: cosines, sines
   Buffer<float> logits_;    // [kLogitsRows][logits_stride]
 };

@@ -9,15 +9,23 @@
 #include "format/checkpoint.h"
 #include "kernels/kernels.h"
 #include "model/settings.h"
+#include "proved/pack_index.h"
 
 namespace proofinfer {
 
-// A matrix in panels of 16 rows, [panel_count][columns][16] floats, 64-byte aligned (proved/pack_index.h).
+// A matrix in panels of 16 rows, 64-byte aligned (proved/pack_index.h): [panel_count][columns][16] floats, or int8 in groups with scales.
 struct PackedMatrix {
-  const float *panels;
+  const unsigned char *panels;
   size_t panel_count;
-  size_t columns;  // inputs of a row
+  size_t columns;      // inputs of a row
+  size_t group_size;   // 0: float32
+  size_t panel_bytes;  // of each panel
 };
+
+// Bytes of one panel of a matrix with that many columns. group_size 0: float32; else it divides columns.
+inline size_t panel_bytes(size_t columns, size_t group_size) {
+  return group_size == 0 ? columns * PI_PANEL_ROWS * sizeof(float) : columns / group_size * pi_q8_block_bytes(group_size);
+}
 
 // Matrices that read the same input stand in one: the panels of a layer lie one behind the other in the order they are used.
 struct LayerWeights {
@@ -50,6 +58,7 @@ class Model : public Object {
 
   LayerWeights layer(size_t index) const;
   const float *final_norm() const { return norms_.data() + 2 * n_layers_ * dim_; }  // [dim]
+  PackedMatrix embedding() const;
   PackedMatrix classifier() const;
   // Row `token` of the embedding: [dim].
   void embed(size_t token, float *x) const;
@@ -58,18 +67,23 @@ class Model : public Object {
 
   const Kernels *kernels() const { return kernels_; }
   ThreadPool *pool() const { return &pool_; }
-  uint64_t weight_bytes() const { return (weights_.count() + norms_.count()) * sizeof(float); }
+  uint64_t weight_bytes() const { return weights_.count() + norms_.count() * sizeof(float); }
+  size_t group_size() const { return group_size_; }  // 0: float32
 
  private:
   struct Loader;  // model/weights.cpp
   void take_shape();
   Status make_rope_frequencies(Failure *failure);
+  size_t matrix_bytes(size_t rows, size_t columns) const { return pi_panel_count(rows) * panel_bytes(columns, group_size_); }
+  PackedMatrix matrix_at(const unsigned char *at, size_t rows, size_t columns) const {
+    return PackedMatrix{at, pi_panel_count(rows), columns, group_size_, panel_bytes(columns, group_size_)};
+  }
 
   Checkpoint checkpoint_;
   size_t dim_ = 0, hidden_dim_ = 0, n_layers_ = 0, n_heads_ = 0, n_kv_heads_ = 0, vocab_size_ = 0, seq_len_ = 0;
-  size_t head_size_ = 0, kv_dim_ = 0;
-  size_t layer_count_ = 0;           // floats of the packed matrices of one layer
-  Buffer<float> weights_;            // layers, embedding, classifier if separate, all packed
+  size_t head_size_ = 0, kv_dim_ = 0, group_size_ = 0;
+  size_t layer_bytes_ = 0;           // of the packed matrices of one layer
+  Buffer<unsigned char> weights_;    // layers, embedding, classifier if separate, all packed
   Buffer<float> norms_;              // [n_layers][2][dim], then [dim]
   Buffer<float> rope_frequencies_;   // [head_size / 2]
   const Kernels *kernels_ = nullptr;

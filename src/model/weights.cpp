@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "base/fp_environment.h"
 #include "model/model.h"
 #include "proved/checked.h"
@@ -8,16 +10,19 @@ namespace proofinfer {
 
 namespace {
 
-size_t packed_count(size_t rows, size_t columns) { return pi_panel_count(rows) * PI_PANEL_ROWS * columns; }
-
-// *total += the floats of a packed matrix; false on overflow.
-bool add_packed(uint64_t rows, uint64_t columns, uint64_t *total) {
-  uint64_t padded, count;
+// *total += the bytes of a packed matrix; false on overflow.
+bool add_packed(uint64_t rows, uint64_t columns, size_t group_size, uint64_t *total) {
+  uint64_t padded, units, bytes;
+  // A float32 column takes 64 bytes of a panel, a group its block.
+  uint64_t unit = group_size == 0 ? PI_PANEL_ROWS * sizeof(float) : pi_q8_block_bytes(group_size);
   return pi_add_checked(rows, PI_PANEL_ROWS - 1, &padded) &&
-         pi_mul_checked(padded / PI_PANEL_ROWS * PI_PANEL_ROWS, columns, &count) && pi_add_checked(*total, count, total);
+         pi_mul_checked(padded / PI_PANEL_ROWS, group_size == 0 ? columns : columns / group_size, &units) &&
+         pi_mul_checked(units, unit, &bytes) && pi_add_checked(*total, bytes, total);
 }
 
 }  // namespace
+
+struct MatrixPlan;
 
 // Fills a Model from a checkpoint, panel by panel: no second copy of the weights ever exists.
 struct Model::Loader {
@@ -25,30 +30,37 @@ struct Model::Loader {
   Source *source;
   Cancel *cancel;
   Failure *failure;
-  Buffer<float> rows_{};  // [16][columns], rows as the file has them
+  Buffer<float> rows_{};    // [16][columns] float32 rows as the file has them, or [16][columns / group_size] scales
+  Buffer<int8_t> quants_{};  // [16][columns] int8 rows as the file has them, when quantized
   uint64_t done_bytes = 0;
 
   Status allocate();
   Status read_norms();
   Status read_all();
-  Status pack_rows(int kind, size_t index, float *matrix, size_t row_base);
+  // Packs layer `index` of a matrix at *at and moves *at behind it.
+  Status pack_matrix(const MatrixPlan &plan, size_t index, unsigned char **at);
+  Status pack_tensor(int kind, size_t index, unsigned char *matrix, size_t row_base);
+  Status pack_float_rows(int kind, size_t index, size_t row, size_t count, unsigned char *panel, size_t lane);
+  Status pack_quantized_rows(int kind, size_t index, size_t row, size_t count, unsigned char *panel, size_t lane);
   Status advance(uint64_t bytes);
 };
 
 Status Model::Loader::allocate() {
   const Model &m = *model;
+  size_t gs = m.group_size_;
   uint64_t layer = 0, total, norms;
-  bool fits = add_packed(m.dim_ + 2 * m.kv_dim_, m.dim_, &layer) && add_packed(m.dim_, m.dim_, &layer) &&
-              add_packed(2 * m.hidden_dim_, m.dim_, &layer) && add_packed(m.dim_, m.hidden_dim_, &layer) &&
-              pi_mul_checked(layer, m.n_layers_, &total) && add_packed(m.vocab_size_, m.dim_, &total) &&
-              (m.checkpoint_.layout().shared_classifier || add_packed(m.vocab_size_, m.dim_, &total)) &&
-              pi_mul_checked(2 * m.n_layers_ + 1, m.dim_, &norms) && total <= SIZE_MAX / sizeof(float);
-  if (!fits) return fail(failure, kMemory, "weights: more floats than this machine can address");
-  model->layer_count_ = static_cast<size_t>(layer);
+  bool fits = add_packed(m.dim_ + 2 * m.kv_dim_, m.dim_, gs, &layer) && add_packed(m.dim_, m.dim_, gs, &layer) &&
+              add_packed(2 * m.hidden_dim_, m.dim_, gs, &layer) && add_packed(m.dim_, m.hidden_dim_, gs, &layer) &&
+              pi_mul_checked(layer, m.n_layers_, &total) && add_packed(m.vocab_size_, m.dim_, gs, &total) &&
+              (m.checkpoint_.layout().shared_classifier || add_packed(m.vocab_size_, m.dim_, gs, &total)) &&
+              pi_mul_checked(2 * m.n_layers_ + 1, m.dim_, &norms) && total <= SIZE_MAX;
+  if (!fits) return fail(failure, kMemory, "weights: more bytes than this machine can address");
+  model->layer_bytes_ = static_cast<size_t>(layer);
   size_t widest = m.dim_ > m.hidden_dim_ ? m.dim_ : m.hidden_dim_;
   Status status = model->weights_.allocate(model->account(), static_cast<size_t>(total), "weights", failure);
   if (status == kOk) status = model->norms_.allocate(model->account(), static_cast<size_t>(norms), "norm weights", failure);
-  if (status == kOk) status = rows_.allocate(model->account(), PI_PANEL_ROWS * widest, "read buffer", failure);
+  if (status == kOk) status = rows_.allocate(model->account(), PI_PANEL_ROWS * (gs ? widest / gs : widest), "read buffer", failure);
+  if (status == kOk && gs) status = quants_.allocate(model->account(), PI_PANEL_ROWS * widest, "read buffer", failure);
   return status;
 }
 
@@ -73,60 +85,75 @@ Status Model::Loader::read_norms() {
   return m.checkpoint_.read_rows(source, PI_FINAL_NORM, 0, 0, 1, model->norms_.data() + 2 * m.n_layers_ * m.dim_, failure);
 }
 
-// Packs tensor `index` of a kind into rows row_base and up of a packed matrix. The rows that fill up the last panel are set by the caller.
-Status Model::Loader::pack_rows(int kind, size_t index, float *matrix, size_t row_base) {
+// Rows [row, row + count) of a tensor into lanes lane .. lane + count - 1 of a panel.
+Status Model::Loader::pack_float_rows(int kind, size_t index, size_t row, size_t count, unsigned char *panel, size_t lane) {
+  Status status = model->checkpoint_.read_rows(source, kind, index, row, count, rows_.data(), failure);
+  size_t n = static_cast<size_t>(model->checkpoint_.layout().spans[kind].columns);
+  if (status == kOk) model->kernels_->pack_f32(rows_.data(), count, n, reinterpret_cast<float *>(panel) + lane);
+  return status;
+}
+
+Status Model::Loader::pack_quantized_rows(int kind, size_t index, size_t row, size_t count, unsigned char *panel, size_t lane) {
+  Status status = model->checkpoint_.read_quantized_rows(source, kind, index, row, count, quants_.data(), rows_.data(), failure);
+  size_t gs = model->group_size_;
+  size_t groups = static_cast<size_t>(model->checkpoint_.layout().spans[kind].columns) / gs;
+  if (status == kOk)
+    model->kernels_->pack_q8(quants_.data(), rows_.data(), count, groups, gs, lane, reinterpret_cast<int8_t *>(panel));
+  return status;
+}
+
+// Packs tensor `index` of a kind into rows row_base and up of a packed matrix, a panel's rows at a time. The rows behind the matrix's
+// last one, to the end of its panel, stay as they are.
+Status Model::Loader::pack_tensor(int kind, size_t index, unsigned char *matrix, size_t row_base) {
   const pi_tensor_span &span = model->checkpoint_.layout().spans[kind];
-  size_t n = static_cast<size_t>(span.columns);
+  size_t bytes = panel_bytes(static_cast<size_t>(span.columns), model->group_size_);
   for (size_t row = 0; row < span.rows;) {
     size_t place = row_base + row;
-    size_t count = PI_PANEL_ROWS - place % PI_PANEL_ROWS;
+    size_t lane = place % PI_PANEL_ROWS;
+    size_t count = PI_PANEL_ROWS - lane;
     if (count > span.rows - row) count = static_cast<size_t>(span.rows) - row;
-    Status status = model->checkpoint_.read_rows(source, kind, index, row, count, rows_.data(), failure);
-    if (status == kOk) status = advance(count * n * sizeof(float));
+    unsigned char *panel = matrix + place / PI_PANEL_ROWS * bytes;
+    Status status = model->group_size_ ? pack_quantized_rows(kind, index, row, count, panel, lane)
+                                       : pack_float_rows(kind, index, row, count, panel, lane);
+    if (status == kOk) status = advance(span.tensor_bytes / span.rows * count);
     if (status != kOk) return status;
-    model->kernels_->pack_f32(rows_.data(), count, n, matrix + pi_packed_index(n, place, 0));
     row += count;
   }
   return kOk;
 }
 
-namespace {
+// Tensors that stand in one matrix, in the order of their rows.
+struct MatrixPlan {
+  int kinds[3];
+  size_t kind_count;
+};
 
-// Zeros in the rows behind the last one of a packed matrix, to the end of its panel.
-void clear_padding(float *matrix, size_t rows, size_t columns) {
-  for (size_t row = rows; row < pi_panel_count(rows) * PI_PANEL_ROWS; row++)
-    for (size_t j = 0; j < columns; j++) matrix[pi_packed_index(columns, row, j)] = 0.0f;
+Status Model::Loader::pack_matrix(const MatrixPlan &plan, size_t index, unsigned char **at) {
+  const pi_tensor_span *spans = model->checkpoint_.layout().spans;
+  size_t columns = static_cast<size_t>(spans[plan.kinds[0]].columns), rows = 0;
+  for (size_t i = 0; i < plan.kind_count; i++) rows += static_cast<size_t>(spans[plan.kinds[i]].rows);
+  size_t one = panel_bytes(columns, model->group_size_), bytes = pi_panel_count(rows) * one;
+  if (rows % PI_PANEL_ROWS) memset(*at + bytes - one, 0, one);
+  size_t base = 0;
+  for (size_t i = 0; i < plan.kind_count; i++) {
+    Status status = pack_tensor(plan.kinds[i], index, *at, base);
+    if (status != kOk) return status;
+    base += static_cast<size_t>(spans[plan.kinds[i]].rows);
+  }
+  *at += bytes;
+  return kOk;
 }
 
-}  // namespace
-
 Status Model::Loader::read_all() {
-  const Model &m = *model;
-  struct Part {
-    int kind;
-    size_t rows;     // of this tensor
-    size_t columns;  // of the matrix
-    bool last;       // of its matrix
-  };
-  const Part parts[] = {{PI_WQ, m.dim_, m.dim_, false},       {PI_WK, m.kv_dim_, m.dim_, false},     {PI_WV, m.kv_dim_, m.dim_, true},
-                        {PI_WO, m.dim_, m.dim_, true},        {PI_W1, m.hidden_dim_, m.dim_, false}, {PI_W3, m.hidden_dim_, m.dim_, true},
-                        {PI_W2, m.dim_, m.hidden_dim_, true}, {PI_EMBEDDING, m.vocab_size_, m.dim_, true},
-                        {PI_CLASSIFIER, m.vocab_size_, m.dim_, true}};
+  constexpr MatrixPlan kLayerPlans[] = {{{PI_WQ, PI_WK, PI_WV}, 3}, {{PI_WO}, 1}, {{PI_W1, PI_W3}, 2}, {{PI_W2}, 1}};
+  constexpr MatrixPlan kEmbedding = {{PI_EMBEDDING}, 1}, kClassifier = {{PI_CLASSIFIER}, 1};
   Status status = read_norms();
-  float *matrix = model->weights_.data();
-  auto read_parts = [&](const Part *begin, const Part *end, size_t index) {
-    size_t base = 0;
-    for (const Part *part = begin; status == kOk && part < end; part++) {
-      status = pack_rows(part->kind, index, matrix, base);
-      base += part->rows;
-      if (!part->last) continue;
-      clear_padding(matrix, base, part->columns);
-      matrix += packed_count(base, part->columns);
-      base = 0;
-    }
-  };
-  for (size_t l = 0; status == kOk && l < m.n_layers_; l++) read_parts(parts, parts + 7, l);
-  read_parts(parts + 7, parts + (m.checkpoint_.layout().shared_classifier ? 8 : 9), 0);
+  unsigned char *at = model->weights_.data();
+  for (size_t l = 0; l < model->n_layers_; l++)
+    for (const MatrixPlan &plan : kLayerPlans)
+      if (status == kOk) status = pack_matrix(plan, l, &at);
+  if (status == kOk) status = pack_matrix(kEmbedding, 0, &at);
+  if (status == kOk && !model->checkpoint_.layout().shared_classifier) status = pack_matrix(kClassifier, 0, &at);
   if (status == kOk && cancel) cancel->set_progress(source->size_bytes(), source->size_bytes());
   return status;
 }
@@ -142,6 +169,7 @@ void Model::take_shape() {
   seq_len_ = static_cast<size_t>(layout.seq_len);
   head_size_ = static_cast<size_t>(layout.head_size);
   kv_dim_ = static_cast<size_t>(layout.kv_dim);
+  group_size_ = static_cast<size_t>(layout.group_size);
 }
 
 Status Model::make_rope_frequencies(Failure *failure) {
@@ -172,10 +200,10 @@ Status Model::load(Source *source, const Settings &settings, Cancel *cancel, Mod
 }
 
 LayerWeights Model::layer(size_t index) const {
-  const float *at = weights_.data() + index * layer_count_;
-  auto next = [&at](size_t rows, size_t columns) {
-    PackedMatrix matrix{at, pi_panel_count(rows), columns};
-    at += packed_count(rows, columns);
+  const unsigned char *at = weights_.data() + index * layer_bytes_;
+  auto next = [this, &at](size_t rows, size_t columns) {
+    PackedMatrix matrix = matrix_at(at, rows, columns);
+    at += matrix_bytes(rows, columns);
     return matrix;
   };
   LayerWeights layer;
@@ -188,15 +216,30 @@ LayerWeights Model::layer(size_t index) const {
   return layer;
 }
 
+PackedMatrix Model::embedding() const { return matrix_at(weights_.data() + n_layers_ * layer_bytes_, vocab_size_, dim_); }
+
 PackedMatrix Model::classifier() const {
-  const float *embedding = weights_.data() + n_layers_ * layer_count_;
-  size_t skip = checkpoint_.layout().shared_classifier ? 0 : packed_count(vocab_size_, dim_);
-  return PackedMatrix{embedding + skip, pi_panel_count(vocab_size_), dim_};
+  PackedMatrix matrix = embedding();
+  if (!checkpoint_.layout().shared_classifier) matrix.panels += matrix.panel_count * matrix.panel_bytes;
+  return matrix;
 }
 
 void Model::embed(size_t token, float *x) const {
-  const float *embedding = weights_.data() + n_layers_ * layer_count_;
-  for (size_t j = 0; j < dim_; j++) x[j] = embedding[pi_packed_index(dim_, token, j)];
+  PackedMatrix matrix = embedding();
+  if (group_size_ == 0) {
+    const float *weights = reinterpret_cast<const float *>(matrix.panels);
+    for (size_t j = 0; j < dim_; j++) x[j] = weights[pi_packed_index(dim_, token, j)];
+    return;
+  }
+  const unsigned char *panel = matrix.panels + token / PI_PANEL_ROWS * matrix.panel_bytes;
+  size_t row = token % PI_PANEL_ROWS;
+  for (size_t g = 0; g < dim_ / group_size_; g++) {
+    const unsigned char *block = panel + g * pi_q8_block_bytes(group_size_);
+    float scale;
+    memcpy(&scale, block + pi_q8_scale(group_size_, row), sizeof(scale));
+    for (size_t c = 0; c < group_size_; c++)
+      x[g * group_size_ + c] = static_cast<float>(static_cast<int8_t>(block[pi_q8_weight(row, c)])) * scale;
+  }
 }
 
 }  // namespace proofinfer

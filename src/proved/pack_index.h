@@ -15,4 +15,19 @@ static inline size_t pi_packed_index(size_t n, size_t row, size_t column) {
   return (row / PI_PANEL_ROWS * n + column) * PI_PANEL_ROWS + row % PI_PANEL_ROWS;
 }
 
+/* Int8 weights in groups: a panel is [group_count] blocks, each [padded group / 4][16 rows][4] weights, filled up with zeros behind the
+ * group's last one, then the 16 rows' float32 scales. */
+
+/* Weights of a group in memory: the group size filled up to a multiple of 4. */
+static inline size_t pi_q8_padded(size_t group_size) { return (group_size + 3) / 4 * 4; }
+
+/* Bytes of one group of a panel. */
+static inline size_t pi_q8_block_bytes(size_t group_size) { return pi_q8_padded(group_size) * PI_PANEL_ROWS + 4 * PI_PANEL_ROWS; }
+
+/* Where in its block the weight of a row of the panel (0 to 15) at place c of the group stands. */
+static inline size_t pi_q8_weight(size_t row, size_t c) { return (c / 4 * PI_PANEL_ROWS + row) * 4 + c % 4; }
+
+/* Where in its block the scale of a row of the panel stands, in bytes. */
+static inline size_t pi_q8_scale(size_t group_size, size_t row) { return pi_q8_padded(group_size) * PI_PANEL_ROWS + 4 * row; }
+
 #endif
