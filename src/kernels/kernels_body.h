@@ -274,6 +274,7 @@ PI_INLINE void sum_rows(const float *x, size_t stride, size_t n, float *sums) {
   PI_UNROLL
   for (size_t r = 0; r < R; r++) acc[r] = 0.0f;
   for (size_t j = 0; j < n; j++) {
+    __asm__ volatile("");  // compilers would sum a row lane after lane of a register, which gives the same bits later
     PI_UNROLL
     for (size_t r = 0; r < R; r++) {
       float v = x[r * stride + j];

@@ -7,6 +7,7 @@
 #include "kernels/isa.h"
 #include "kernels/tables.h"
 #include "proved/elementary.h"
+#include "proved/kernels_q8_scalar.h"
 #include "proved/kv_index.h"
 #include "proved/pack_index.h"
 
@@ -80,8 +81,23 @@ PI_INLINE Reg cos_reg(Reg x) { return each_lane<pi_cosf>(x); }
 
 }  // namespace
 
-const Kernels kSse2Kernels = {"sse2",      matvec_f32, matmul_f32, rmsnorm_f32, rope_angles_f32, rope_f32,          scores_f32,
-                              softmax_f32, mix_f32,    swiglu_f32, add_f32,     divide_f32,      canonical_nan_f32, pack_f32};
+const Kernels kSse2Kernels = {"sse2",
+                              matvec_f32,
+                              matmul_f32,
+                              rmsnorm_f32,
+                              rope_angles_f32,
+                              rope_f32,
+                              scores_f32,
+                              softmax_f32,
+                              mix_f32,
+                              swiglu_f32,
+                              add_f32,
+                              divide_f32,
+                              canonical_nan_f32,
+                              pack_f32,
+                              pi_quantize_q8_scalar,
+                              pi_matvec_q8_scalar,
+                              pi_matmul_q8_scalar};
 
 const ElementaryForms kSse2Elementary = {exp_f32, sin_f32, cos_f32};
 

@@ -1,0 +1,252 @@
+// Speed of every kernel of every ISA that this CPU has, beside what the machine can do, measured in the same run and interleaved.
+// Usage: bench_kernels [repetitions]. Prints tables; medians of the repetitions. Standalone, one thread.
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels/elementary_vector.h"
+#include "kernels/kernels.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace {
+
+using proofinfer::Kernels;
+
+double now() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+// Huge pages where the system offers them, filled so that every page is there.
+float *map_floats(size_t count) {
+  size_t huge = size_t(2) << 20, bytes = (count * sizeof(float) + huge - 1) / huge * huge;
+  void *memory = aligned_alloc(huge, bytes);
+  if (!memory) abort();
+  madvise(memory, bytes, MADV_HUGEPAGE);
+  float *floats = static_cast<float *>(memory);
+  for (size_t i = 0; i < count; i++) floats[i] = static_cast<float>(i % 251) * 0.01f - 1.0f;
+  return floats;
+}
+
+volatile float sink;
+
+// ---- what the machine can do ----
+
+// Reads [count] floats in kStreams streams of 256 bytes at a time, with additions that hide behind the loads.
+#if defined(__x86_64__)
+#define BENCH_READ(isa, target_flags, Reg, kLanes, set, add, load)                                                  \
+  template <size_t kStreams>                                                                                        \
+  __attribute__((target(target_flags), noinline)) void read_##isa(const float *p, size_t count) {                   \
+    Reg acc[8];                                                                                                     \
+    for (Reg & a : acc) a = set(0.0f);                                                                              \
+    size_t each = count / kStreams / 64 * 64;                                                                       \
+    for (size_t i = 0; i < each; i += 64)                                                                           \
+      for (size_t s = 0; s < kStreams; s++)                                                                         \
+        for (size_t k = 0; k < 64 / kLanes; k++) acc[k % 8] = add(acc[k % 8], load(p + s * each + i + k * kLanes)); \
+    for (Reg & a : acc) sink = *reinterpret_cast<float *>(&a);                                                      \
+  }                                                                                                                 \
+  /* Independent products and sums: as many as hide their latency. */                                               \
+  __attribute__((target(target_flags), noinline)) double peak_##isa() {                                             \
+    constexpr size_t kSums = 12, kTurns = 2000000;                                                                  \
+    Reg acc[kSums], w = set(1.0f + sink * 0.0f), x = set(0.5f + sink * 0.0f);                                       \
+    for (Reg & a : acc) a = set(0.0f);                                                                              \
+    double start = now();                                                                                           \
+    for (size_t i = 0; i < kTurns; i++) {                                                                           \
+      _Pragma("GCC unroll 12") for (size_t k = 0; k < kSums; k++) {                                                 \
+        __asm__ volatile("" : "+x"(w)); /* so that no product is known from before */                               \
+        acc[k] = add(acc[k], mul_##isa(w, x));                                                                      \
+      }                                                                                                             \
+    }                                                                                                               \
+    double seconds = now() - start;                                                                                 \
+    for (Reg & a : acc) sink = *reinterpret_cast<float *>(&a);                                                      \
+    return 2.0 * kSums * kTurns * kLanes / seconds;                                                                 \
+  }
+
+__attribute__((target("sse2"))) inline __m128 mul_sse2(__m128 a, __m128 b) { return _mm_mul_ps(a, b); }
+__attribute__((target("avx2"))) inline __m256 mul_avx2(__m256 a, __m256 b) { return _mm256_mul_ps(a, b); }
+__attribute__((target("avx512f"))) inline __m512 mul_avx512(__m512 a, __m512 b) { return _mm512_mul_ps(a, b); }
+BENCH_READ(sse2, "sse2", __m128, 4, _mm_set1_ps, _mm_add_ps, _mm_load_ps)
+BENCH_READ(avx2, "avx2", __m256, 8, _mm256_set1_ps, _mm256_add_ps, _mm256_load_ps)
+BENCH_READ(avx512, "avx512f", __m512, 16, _mm512_set1_ps, _mm512_add_ps, _mm512_load_ps)
+
+double peak_of(const std::string &isa) {
+  if (isa == "avx512") return peak_avx512();
+  if (isa == "avx2") return peak_avx2();
+  return peak_sse2();
+}
+
+template <size_t kStreams>
+void read_best(const float *p, size_t count) {
+  static const std::string best = proofinfer::kernels_best()->name;
+  if (best == "avx512") return read_avx512<kStreams>(p, count);
+  if (best == "avx2") return read_avx2<kStreams>(p, count);
+  read_sse2<kStreams>(p, count);
+}
+#else
+template <size_t kStreams>
+void read_best(const float *p, size_t count) {
+  float acc[64] = {};
+  size_t each = count / kStreams / 64 * 64;
+  for (size_t i = 0; i < each; i += 64)
+    for (size_t s = 0; s < kStreams; s++)
+      for (size_t k = 0; k < 64; k++) acc[k] += p[s * each + i + k];
+  for (float a : acc) sink = a;
+}
+double peak_of(const std::string &) { return NAN; }
+#endif
+
+// ---- interleaved medians ----
+
+struct Contestant {
+  std::string name;
+  std::function<void()> run;
+  std::vector<double> seconds{};
+  double median() {
+    std::sort(seconds.begin(), seconds.end());
+    return seconds[seconds.size() / 2];
+  }
+};
+
+void race(std::vector<Contestant> &all, int repetitions) {
+  for (int i = 0; i < repetitions; i++)
+    for (Contestant &c : all) {
+      double start = now();
+      c.run();
+      c.seconds.push_back(now() - start);
+    }
+}
+
+std::vector<const Kernels *> available() {
+  std::vector<const Kernels *> tables;
+  for (size_t i = 0; i < proofinfer::kernels_count(); i++)
+    if (proofinfer::kernels_available(i)) tables.push_back(proofinfer::kernels_at(i));
+  return tables;
+}
+
+void bench_matvec(size_t megabytes, size_t n, int repetitions) {
+  size_t panel_count = megabytes * 1000000 / (n * 64), count = panel_count * n * 16;
+  float *panels = map_floats(count);
+  std::vector<float> x(n, 0.5f), out(panel_count * 16);
+  std::vector<Contestant> all = {{"read, 1 stream", [=] { read_best<1>(panels, count); }},
+                                 {"read, 4 streams", [=] { read_best<4>(panels, count); }},
+                                 {"read, 8 streams", [=] { read_best<8>(panels, count); }}};
+  for (const Kernels *k : available())
+    all.push_back({std::string("matvec_f32 ") + k->name, [&, k] { k->matvec_f32(panels, panel_count, n, x.data(), out.data()); }});
+  race(all, repetitions);
+  double bound = std::min({all[0].median(), all[1].median(), all[2].median()});
+  printf("\nmatvec_f32, %zu MB, n = %zu\n", megabytes, n);
+  for (Contestant &c : all)
+    printf("  %-22s %7.2f GB/s  %5.3f of the best read\n", c.name.c_str(), static_cast<double>(count) * 4e-9 / c.median(),
+           bound / c.median());
+  free(panels);
+}
+
+void bench_matmul(size_t panel_count, size_t n, size_t row_count, int repetitions) {
+  float *panels = map_floats(panel_count * n * 16);
+  std::vector<float> x((row_count + 7) / 8 * 8 * n, 0.25f), out(row_count * panel_count * 16);
+  printf("\nmatmul_f32, %zu x %zu, %zu rows\n", panel_count * 16, n, row_count);
+  for (const Kernels *k : available()) {
+    std::vector<double> peaks, rates;
+    double flops = 2.0 * static_cast<double>(panel_count * 16 * n * row_count);
+    for (int i = 0; i < repetitions; i++) {
+      if (strcmp(k->name, "scalar") == 0 && i > 0) break;
+      double peak = peak_of(k->name), start = now();
+      k->matmul_f32(panels, panel_count, n, x.data(), row_count, out.data(), panel_count * 16);
+      rates.push_back(flops / (now() - start));
+      peaks.push_back(peak);
+    }
+    std::sort(rates.begin(), rates.end());
+    std::sort(peaks.begin(), peaks.end());
+    double rate = rates[rates.size() / 2], peak = peaks[peaks.size() / 2];
+    printf("  %-22s %7.2f GFLOP/s  %5.3f of the multiply-add peak %.1f\n", k->name, rate * 1e-9, rate / peak, peak * 1e-9);
+  }
+  free(panels);
+}
+
+// One line: how long one element (or position) takes.
+void bench_small(const char *what, size_t elements, int repetitions, const std::function<void(const Kernels *, size_t)> &run) {
+  printf("  %-34s", what);
+  for (size_t index = 0; index < proofinfer::kernels_count(); index++) {
+    if (!proofinfer::kernels_available(index)) continue;
+    std::vector<double> times;
+    for (int i = 0; i < repetitions; i++) {
+      double start = now();
+      for (int j = 0; j < 20; j++) run(proofinfer::kernels_at(index), index);
+      times.push_back((now() - start) / 20);
+    }
+    std::sort(times.begin(), times.end());
+    printf("  %s %8.3f", proofinfer::kernels_at(index)->name, times[times.size() / 2] * 1e9 / static_cast<double>(elements));
+  }
+  printf("\n");
+}
+
+void bench_elements(int repetitions) {
+  constexpr size_t n = 768, kHead = 48, kPositions = 256, kHeads = 6;
+  float *buffer = map_floats(1 << 20);
+  std::vector<float> x(8 * n), y(8 * n), q(kHead, 0.1f), weights(kPositions, 0.01f), out(8 * n);
+  for (size_t i = 0; i < x.size(); i++) x[i] = static_cast<float>(i % 97) * 0.05f - 2.0f;
+  y = x;
+  printf("\nns an element\n");
+  bench_small("expf", n, repetitions,
+              [&](const Kernels *, size_t i) { proofinfer::elementary_forms_at(i)->exp_f32(x.data(), out.data(), n); });
+  bench_small("sinf", n, repetitions,
+              [&](const Kernels *, size_t i) { proofinfer::elementary_forms_at(i)->sin_f32(x.data(), out.data(), n); });
+  bench_small("swiglu, 768", n, repetitions, [&](const Kernels *k, size_t) {
+    memcpy(out.data(), x.data(), n * sizeof(float));
+    k->swiglu_f32(out.data(), y.data(), n);
+  });
+  bench_small("rmsnorm, 1 row of 288", 288, repetitions,
+              [&](const Kernels *k, size_t) { k->rmsnorm_f32(x.data(), 1, n, y.data(), 288, out.data(), n); });
+  bench_small("rmsnorm, 8 rows of 288", 8 * 288, repetitions,
+              [&](const Kernels *k, size_t) { k->rmsnorm_f32(x.data(), 8, n, y.data(), 288, out.data(), n); });
+  bench_small("rope, 6 heads of 48", kHeads * kHead, repetitions,
+              [&](const Kernels *k, size_t) { k->rope_f32(out.data(), kHeads, kHead, q.data(), q.data()); });
+  bench_small("rope angles, 24", 24, repetitions,
+              [&](const Kernels *k, size_t) { k->rope_angles_f32(x.data(), 24, 200.0f, out.data(), out.data() + 24); });
+  bench_small("softmax, 1 row of 256", kPositions, repetitions, [&](const Kernels *k, size_t) {
+    memcpy(out.data(), x.data(), kPositions * sizeof(float));
+    k->softmax_f32(out.data(), 1, kPositions, kPositions);
+  });
+  bench_small("softmax, 6 rows of 256", kHeads * kPositions, repetitions, [&](const Kernels *k, size_t) {
+    memcpy(out.data(), x.data(), kHeads * kPositions * sizeof(float));
+    k->softmax_f32(out.data(), kHeads, kPositions, kPositions);
+  });
+  printf("ns a position of a head of 48\n");
+  bench_small("scores, 4 blocks (a page)", 64, repetitions,
+              [&](const Kernels *k, size_t) { k->scores_f32(q.data(), buffer, 4, kHead, 6.9f, out.data()); });
+  bench_small("mix, 64 positions (a page)", 64, repetitions,
+              [&](const Kernels *k, size_t) { k->mix_f32(weights.data(), buffer, 64, kHead, out.data()); });
+  printf("ns a weight\n");
+  bench_small("pack, 16 rows of 1024", 16 * 1024, repetitions,
+              [&](const Kernels *k, size_t) { k->pack_f32(buffer, 16, 1024, buffer + (1 << 19)); });
+  free(buffer);
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+  int repetitions = argc > 1 ? atoi(argv[1]) : 15;
+  if (repetitions < 1) repetitions = 1;
+  bench_matvec(60, 288, repetitions);
+  bench_matvec(400, 768, repetitions);
+  bench_matmul(54, 288, 200, repetitions);
+  bench_matmul(48, 768, 200, repetitions);
+  bench_matmul(48, 2048, 200, repetitions);
+  for (size_t rows : {2, 4, 8}) bench_matmul(2000, 768, rows, repetitions);
+  bench_elements(repetitions * 5);
+  return 0;
+}
