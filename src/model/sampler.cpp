@@ -101,37 +101,42 @@ Status Sampler::sample(const float *logits, int32_t *token, Failure *failure) {
   return kOk;
 }
 
-// Those that can be in the nucleus, in the order of their ids. A probability below the cutoff is in it only if it is the largest of all:
-// else what stands before it sums to no more than top_p, and it and what follows, n - 1 at most, to less than 1 - top_p.
+// Those that can be in the nucleus, in the order of their ids. A probability below the cutoff is in it only if it is the largest of all: else
+// what stands before it sums to no more than top_p, and it and what follows, n - 1 at most, to less than 1 - top_p.
 size_t Sampler::gather_candidates() {
   float cutoff = (1.0f - top_p_) / static_cast<float>(vocab_size_ - 1);
+  const float *p = probabilities_.data();
+  uint64_t *to = candidates_.data();
   size_t count = 0;
   for (size_t i = 0; i < vocab_size_; i++) {
-    candidates_[count] = candidate(probabilities_[i], i);
-    count += probabilities_[i] >= cutoff;  // no branch: what stays is overwritten
+    to[count] = candidate(p[i], i);
+    count += p[i] >= cutoff;  // no branch: what stays is overwritten
   }
   return count;
 }
 
 // Ascending keys; equal ones keep their order, which is that of the ids. Digit by digit from the last.
 void Sampler::sort_candidates(size_t count) {
+  uint32_t *places = digits_.data();
   for (uint32_t shift = 32; shift < 32 + kKeyBits; shift += kDigitBits) {
-    memset(digits_.data(), 0, kDigits * sizeof(uint32_t));
-    for (size_t i = 0; i < count; i++) digits_[candidates_[i] >> shift & (kDigits - 1)]++;
+    const uint64_t *from = candidates_.data();
+    uint64_t *to = scratch_.data();
+    memset(places, 0, kDigits * sizeof(uint32_t));
+    for (size_t i = 0; i < count; i++) places[from[i] >> shift & (kDigits - 1)]++;
     uint32_t place = 0;
     for (size_t d = 0; d < kDigits; d++) {
-      uint32_t here = digits_[d];
-      digits_[d] = place;
+      uint32_t here = places[d];
+      places[d] = place;
       place += here;
     }
-    for (size_t i = 0; i < count; i++) scratch_[digits_[candidates_[i] >> shift & (kDigits - 1)]++] = candidates_[i];
+    for (size_t i = 0; i < count; i++) to[places[from[i] >> shift & (kDigits - 1)]++] = from[i];
     candidates_.swap(scratch_);
   }
 }
 
 size_t Sampler::sample_nucleus(float coin) {
   size_t count = vocab_size_ > 1 ? gather_candidates() : 0;
-  if (count == 0) return pi_argmax_f32(probabilities_.data(), vocab_size_);
+  if (count == 0) return 0;
   sort_candidates(count);
   float *sorted = probabilities_.data();
   for (size_t i = 0; i < count; i++) sorted[i] = probability_of(candidates_[i]);

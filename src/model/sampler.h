@@ -4,8 +4,8 @@
 // - Logits that are NaN or infinite are an error, before a number is drawn.
 // - A temperature so small that divided logits overflow and leave no finite maximum takes the largest undivided logit (lowest id on ties):
 //   the limit of small temperatures. A number is drawn, as at every temperature but 0.
-// - A nucleus without candidates (a vocabulary of 1, or top_p below 1 / vocab_size with probabilities all alike) is the most probable token
-//   (lowest id on ties): the nucleus that the definition gives when nothing is cropped.
+// - A nucleus without candidates (a vocabulary of 1, or top_p below 1 / vocab_size with all probabilities nearly alike) gives id 0, which is
+//   what the reference's recorded draws have there.
 #ifndef PROOFINFER_MODEL_SAMPLER_H
 #define PROOFINFER_MODEL_SAMPLER_H
 
@@ -45,7 +45,7 @@ class Sampler : public Object {
   Buffer<float> probabilities_;  // [vocab_size] unless greedy
   Buffer<uint64_t> candidates_;  // [vocab_size] with a nucleus: descending key << 32 | id
   Buffer<uint64_t> scratch_;     // [vocab_size] with a nucleus
-  Buffer<uint32_t> digits_;      // [kDigits] with a nucleus: how often each digit occurs
+  Buffer<uint32_t> digits_;      // [kDigits] with a nucleus: where the next candidate with a digit goes
 };
 
 }  // namespace proofinfer
