@@ -43,8 +43,8 @@ std::vector<uint8_t> bytes_from_hex(const std::string &hex);
 #define PROOFINFER_SKIP(cause) GTEST_SKIP() << "SKIPPED[" << (cause) << "]: "
 
 // Declares `std::string variable`, the path of a model of others, or skips the test.
-#define PROOFINFER_MODEL_OR_SKIP(variable, name)                                                            \
-  std::optional<std::string> variable##_found = proofinfer_test::model_path(name);                          \
+#define PROOFINFER_MODEL_OR_SKIP(variable, name)                                                         \
+  std::optional<std::string> variable##_found = proofinfer_test::model_path(name);                       \
   if (!variable##_found) PROOFINFER_SKIP("real-models") << name << " is absent (set PROOFINFER_MODELS)"; \
   std::string variable = *variable##_found
 

@@ -66,13 +66,15 @@ void set_tokens(const Options &options, std::string_view name, const std::vector
 
 Model open_model(const std::string &path, const proofinfer_options *options, Answer *answer) {
   proofinfer_model *model = nullptr;
-  pass_on(answer_of(proofinfer_model_open, path.data(), path.size(), options, nullptr, &model), model != nullptr, answer);
+  Answer got = answer_of(proofinfer_model_open, path.data(), path.size(), options, nullptr, &model);
+  pass_on(got, model != nullptr, answer);
   return Model(model);
 }
 
 Model open_model(const std::vector<uint8_t> &bytes, const proofinfer_options *options, Answer *answer) {
   proofinfer_model *model = nullptr;
-  pass_on(answer_of(proofinfer_model_open_memory, bytes.data(), bytes.size(), options, nullptr, &model), model != nullptr, answer);
+  Answer got = answer_of(proofinfer_model_open_memory, bytes.data(), bytes.size(), options, nullptr, &model);
+  pass_on(got, model != nullptr, answer);
   return Model(model);
 }
 
@@ -92,13 +94,15 @@ Tokenizer open_tokenizer(const std::vector<uint8_t> &bytes, int32_t vocab_size, 
 
 Session make_session(const Model &model, const proofinfer_options *options, Answer *answer) {
   proofinfer_session *session = nullptr;
-  pass_on(answer_of(proofinfer_session_create, model.get(), options, &session), session != nullptr, answer);
+  Answer got = answer_of(proofinfer_session_create, model.get(), options, &session);
+  pass_on(got, session != nullptr, answer);
   return Session(session);
 }
 
 Sampler make_sampler(int32_t vocab_size, const proofinfer_options *options, Answer *answer) {
   proofinfer_sampler *sampler = nullptr;
-  pass_on(answer_of(proofinfer_sampler_create, vocab_size, options, &sampler), sampler != nullptr, answer);
+  Answer got = answer_of(proofinfer_sampler_create, vocab_size, options, &sampler);
+  pass_on(got, sampler != nullptr, answer);
   return Sampler(sampler);
 }
 
@@ -144,6 +148,7 @@ void *CountingAllocator::allocate(void *user, size_t bytes, size_t alignment) {
   if (posix_memalign(&memory, alignment < sizeof(void *) ? sizeof(void *) : alignment, bytes) != 0) return nullptr;
   self->blocks_++;
   self->bytes_ += bytes;
+  if (self->bytes_ > self->peak_bytes_) self->peak_bytes_ = self->bytes_;
   return memory;
 }
 

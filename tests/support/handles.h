@@ -82,13 +82,14 @@ std::vector<float> logits(const Session &session, size_t position);
 // The kernel sets this machine can run, by name.
 std::vector<std::string> available_isas();
 
-// Memory hooks that count, and that can be told to fail.
+// Memory hooks that count, and that can be told to fail. One thread at a time.
 class CountingAllocator {
  public:
   void install(const Options &options);
-  uint64_t calls() const { return calls_; }           // allocations asked for so far
-  uint64_t held_blocks() const { return blocks_; }    // not released yet
+  uint64_t calls() const { return calls_; }         // allocations asked for so far
+  uint64_t held_blocks() const { return blocks_; }  // not released yet
   uint64_t held_bytes() const { return bytes_; }
+  uint64_t peak_bytes() const { return peak_bytes_; }     // most that was held at once
   void fail_call(uint64_t index) { fail_call_ = index; }  // the index-th allocation from now on (0: the next) fails once
   void fail_from(uint64_t index) { fail_from_ = index; }  // that one and every later one
 
@@ -96,7 +97,7 @@ class CountingAllocator {
   static void *allocate(void *user, size_t bytes, size_t alignment);
   static void release(void *user, void *memory, size_t bytes, size_t alignment);
 
-  uint64_t calls_ = 0, blocks_ = 0, bytes_ = 0;
+  uint64_t calls_ = 0, blocks_ = 0, bytes_ = 0, peak_bytes_ = 0;
   uint64_t fail_call_ = UINT64_MAX, fail_from_ = UINT64_MAX;
 };
 
