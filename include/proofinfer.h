@@ -216,7 +216,7 @@ PROOFINFER_API void proofinfer_cancel_free(proofinfer_cancel *cancel);
  * The kernel sets compiled into the library, slowest first: index in [0, count). All give the same bits. */
 
 PROOFINFER_API size_t proofinfer_isa_count(void);
-/* "scalar", "sse2", "avx2", "avx512", "neon". Static, NUL-terminated; NULL outside the range. */
+/* "scalar", "sse2", "avx2", "avx512", "avx512vnni", "neon", "neondot". Static, NUL-terminated; NULL outside the range. */
 PROOFINFER_API const char *proofinfer_isa_name(size_t index);
 /* 1 if this CPU and operating system can run it, else 0. */
 PROOFINFER_API int32_t proofinfer_isa_available(size_t index);

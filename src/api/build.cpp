@@ -11,9 +11,9 @@
 #endif
 
 #if defined(__x86_64__)
-#define PROOFINFER_MACHINE "x86-64, kernels scalar sse2 avx2 avx512"
+#define PROOFINFER_MACHINE "x86-64, kernels scalar sse2 avx2 avx512 avx512vnni"
 #elif defined(__aarch64__)
-#define PROOFINFER_MACHINE "aarch64, kernels scalar neon"
+#define PROOFINFER_MACHINE "aarch64, kernels scalar neon neondot"
 #elif defined(__riscv)
 #define PROOFINFER_MACHINE "riscv64, kernels scalar"
 #elif defined(__s390x__)

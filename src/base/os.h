@@ -29,6 +29,9 @@ uint64_t os_process_id();
 // CPUs that this process may run on, at least 1.
 size_t os_cpu_count();
 
+// aarch64 only: whether the system reports the int8 dot-product instructions.
+bool os_has_dot_products();
+
 // A thread with `stack_bytes` of stack, and what it takes to wait for others without spinning. Plain structs with C storage, so that the
 // header needs no system header.
 struct OsThread {

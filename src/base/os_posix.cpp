@@ -12,6 +12,7 @@
 #include <unistd.h>
 #if defined(__linux__)
 #include <linux/futex.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #endif
 
@@ -119,6 +120,15 @@ size_t os_cpu_count() {
 #endif
   long online = sysconf(_SC_NPROCESSORS_ONLN);
   return online > 0 ? static_cast<size_t>(online) : 1;
+}
+
+bool os_has_dot_products() {
+#if defined(__linux__) && defined(__aarch64__)
+  constexpr unsigned long kDotProducts = 1ul << 20;  // HWCAP_ASIMDDP
+  return (getauxval(AT_HWCAP) & kDotProducts) != 0;
+#else
+  return false;
+#endif
 }
 
 namespace {

@@ -4,6 +4,8 @@
 
 #include <atomic>
 
+#include "base/os.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -11,7 +13,7 @@
 namespace proofinfer {
 namespace {
 
-enum : uint32_t { kSse2 = 1, kAvx2 = 2, kAvx512 = 4, kAvx512Vnni = 8, kNeon = 16, kAsked = 32 };
+enum : uint32_t { kSse2 = 1, kAvx2 = 2, kAvx512 = 4, kAvx512Vnni = 8, kNeon = 16, kNeonDot = 32, kAsked = 64 };
 
 #if defined(__x86_64__)
 
@@ -49,7 +51,7 @@ uint32_t ask_cpu() {
 
 #elif defined(__aarch64__)
 
-uint32_t ask_cpu() { return kNeon; }
+uint32_t ask_cpu() { return kNeon | (os_has_dot_products() ? kNeonDot : 0u); }
 
 #else
 
@@ -74,6 +76,7 @@ CpuFeatures cpu_features() {
   features.avx512 = (known & kAvx512) != 0;
   features.avx512_vnni = (known & kAvx512Vnni) != 0;
   features.neon = (known & kNeon) != 0;
+  features.neon_dot = (known & kNeonDot) != 0;
   return features;
 }
 

@@ -11,6 +11,7 @@ struct CpuFeatures {
   bool avx512;       // f, bw, dq and vl, with avx2 and fma
   bool avx512_vnni;  // with avx512
   bool neon;         // the aarch64 base
+  bool neon_dot;     // with the dot-product instructions
 };
 
 CpuFeatures cpu_features();

@@ -21,8 +21,10 @@ constexpr Entry kEntries[] = {
     {&kSse2Kernels, &kSse2Elementary, &CpuFeatures::sse2},
     {&kAvx2Kernels, &kAvx2Elementary, &CpuFeatures::avx2},
     {&kAvx512Kernels, &kAvx512Elementary, &CpuFeatures::avx512},
+    {&kAvx512VnniKernels, &kAvx512VnniElementary, &CpuFeatures::avx512_vnni},
 #elif defined(__aarch64__)
     {&kNeonKernels, &kNeonElementary, &CpuFeatures::neon},
+    {&kNeonDotKernels, &kNeonDotElementary, &CpuFeatures::neon_dot},
 #endif
 };
 

@@ -21,7 +21,9 @@ extern const ElementaryForms kScalarElementary;
 extern const ElementaryForms kSse2Elementary;
 extern const ElementaryForms kAvx2Elementary;
 extern const ElementaryForms kAvx512Elementary;
+extern const ElementaryForms kAvx512VnniElementary;
 extern const ElementaryForms kNeonElementary;
+extern const ElementaryForms kNeonDotElementary;
 
 }  // namespace proofinfer
 

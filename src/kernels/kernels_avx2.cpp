@@ -109,7 +109,42 @@ PI_INLINE Wide negate_bit1(Wide x, Count n) {
 PI_INLINE Wide select_odd(Count n, Wide x, Wide y) { return _mm256_blendv_pd(y, x, _mm256_castsi256_pd(_mm256_slli_epi64(n, 63))); }
 
 #include "kernels/elementary_body.h"
+
+using Quads = __m256i;
+using Weights = __m256i;
+using Inputs = __m256i;
+
+constexpr size_t kMaxRowsQ8 = 2;
+
+PI_INLINE Quads quads_zero() { return _mm256_setzero_si256(); }
+PI_INLINE Quads quads_add(Quads a, Quads b) { return _mm256_add_epi32(a, b); }
+PI_INLINE void store_quads(int32_t *p, Quads x) { _mm256_store_si256(reinterpret_cast<__m256i *>(p), x); }
+PI_INLINE Inputs load_inputs(const int8_t *p) {
+  int32_t dword;
+  __builtin_memcpy(&dword, p, sizeof(dword));
+  return _mm256_set1_epi32(dword);
+}
+PI_INLINE Weights load_weights(const int8_t *p) { return _mm256_load_si256(reinterpret_cast<const __m256i *>(p)); }
+// |w| times x with the sign of w: two products are at most 2 * 128 * 127, which int16 holds, so nothing saturates.
+PI_INLINE Quads dot4(Quads acc, Weights w, Inputs x) {
+  __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
+  return _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+PI_INLINE Quads finish(Quads acc, int32_t) { return acc; }
+PI_INLINE Reg to_float(Quads x) { return _mm256_cvtepi32_ps(x); }
+PI_INLINE Quads round_away(Reg x) {
+  Quads whole = _mm256_cvttps_epi32(x);
+  Reg rest = _mm256_sub_ps(x, _mm256_cvtepi32_ps(whole));  // exact
+  whole = _mm256_sub_epi32(whole, _mm256_castps_si256(_mm256_cmp_ps(rest, _mm256_set1_ps(0.5f), _CMP_GE_OQ)));
+  return _mm256_add_epi32(whole, _mm256_castps_si256(_mm256_cmp_ps(rest, _mm256_set1_ps(-0.5f), _CMP_LE_OQ)));
+}
+PI_INLINE void store_bytes(int8_t *p, Quads x) {
+  __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+  _mm_storel_epi64(reinterpret_cast<__m128i *>(p), _mm_packs_epi16(words, words));
+}
+
 #include "kernels/kernels_body.h"
+#include "kernels/kernels_q8_body.h"
 
 }  // namespace
 
@@ -127,9 +162,10 @@ const Kernels kAvx2Kernels = {"avx2",
                               divide_f32,
                               canonical_nan_f32,
                               pack_f32,
-                              pi_quantize_q8_scalar,
-                              pi_matvec_q8_scalar,
-                              pi_matmul_q8_scalar};
+                              quantize_q8,
+                              matvec_q8,
+                              matmul_q8,
+            pack_q8};
 
 const ElementaryForms kAvx2Elementary = {exp_f32, sin_f32, cos_f32};
 

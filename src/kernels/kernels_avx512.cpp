@@ -18,6 +18,17 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
+// kernels_avx512vnni.cpp compiles this file again with the VNNI instructions.
+#if defined(__AVX512VNNI__)
+#define PI_NAME "avx512vnni"
+#define PI_KERNELS kAvx512VnniKernels
+#define PI_FORMS kAvx512VnniElementary
+#else
+#define PI_NAME "avx512"
+#define PI_KERNELS kAvx512Kernels
+#define PI_FORMS kAvx512Elementary
+#endif
+
 namespace proofinfer {
 namespace {
 
@@ -107,11 +118,52 @@ PI_INLINE Wide negate_bit1(Wide x, Count n) {
 PI_INLINE Wide select_odd(Count n, Wide x, Wide y) { return _mm512_mask_blend_pd(_mm512_test_epi64_mask(n, _mm512_set1_epi64(1)), y, x); }
 
 #include "kernels/elementary_body.h"
+
+using Quads = __m512i;
+using Weights = __m512i;
+using Inputs = __m512i;
+
+constexpr size_t kMaxRowsQ8 = 4;
+
+PI_INLINE Quads quads_zero() { return _mm512_setzero_si512(); }
+PI_INLINE Quads quads_add(Quads a, Quads b) { return _mm512_add_epi32(a, b); }
+PI_INLINE void store_quads(int32_t *p, Quads x) { _mm512_store_si512(p, x); }
+PI_INLINE Inputs load_inputs(const int8_t *p) {
+  int32_t dword;
+  __builtin_memcpy(&dword, p, sizeof(dword));
+  return _mm512_set1_epi32(dword);
+}
+#if defined(__AVX512VNNI__)
+// The instruction multiplies unsigned by signed: flipping the sign bit adds 128 to each weight.
+PI_INLINE Weights load_weights(const int8_t *p) { return _mm512_xor_si512(_mm512_load_si512(p), _mm512_set1_epi8(-128)); }
+PI_INLINE Quads dot4(Quads acc, Weights w, Inputs x) { return _mm512_dpbusd_epi32(acc, w, x); }
+PI_INLINE Quads finish(Quads acc, int32_t sum) { return _mm512_sub_epi32(acc, _mm512_set1_epi32(128 * sum)); }
+#else
+// |w| times x with the sign of w: two products are at most 2 * 128 * 127, which int16 holds, so nothing saturates.
+PI_INLINE Weights load_weights(const int8_t *p) { return _mm512_load_si512(p); }
+PI_INLINE Quads dot4(Quads acc, Weights w, Inputs x) {
+  __m512i signed_x = _mm512_mask_sub_epi8(x, _mm512_movepi8_mask(w), _mm512_setzero_si512(), x);
+  __m512i pairs = _mm512_maddubs_epi16(_mm512_abs_epi8(w), signed_x);
+  return _mm512_add_epi32(acc, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+}
+PI_INLINE Quads finish(Quads acc, int32_t) { return acc; }
+#endif
+PI_INLINE Reg to_float(Quads x) { return _mm512_cvtepi32_ps(x); }
+PI_INLINE Quads round_away(Reg x) {
+  Quads whole = _mm512_cvttps_epi32(x);
+  Reg rest = _mm512_sub_ps(x, _mm512_cvtepi32_ps(whole));  // exact
+  __mmask16 up = _mm512_cmp_ps_mask(rest, _mm512_set1_ps(0.5f), _CMP_GE_OQ), down = _mm512_cmp_ps_mask(rest, _mm512_set1_ps(-0.5f), _CMP_LE_OQ);
+  whole = _mm512_mask_add_epi32(whole, up, whole, _mm512_set1_epi32(1));
+  return _mm512_mask_sub_epi32(whole, down, whole, _mm512_set1_epi32(1));
+}
+PI_INLINE void store_bytes(int8_t *p, Quads x) { _mm_storeu_si128(reinterpret_cast<__m128i *>(p), _mm512_cvtepi32_epi8(x)); }
+
 #include "kernels/kernels_body.h"
+#include "kernels/kernels_q8_body.h"
 
 }  // namespace
 
-const Kernels kAvx512Kernels = {"avx512",
+const Kernels PI_KERNELS = {PI_NAME,
                                 matvec_f32,
                                 matmul_f32,
                                 rmsnorm_f32,
@@ -125,10 +177,11 @@ const Kernels kAvx512Kernels = {"avx512",
                                 divide_f32,
                                 canonical_nan_f32,
                                 pack_f32,
-                                pi_quantize_q8_scalar,
-                                pi_matvec_q8_scalar,
-                                pi_matmul_q8_scalar};
+                                quantize_q8,
+                                matvec_q8,
+                                matmul_q8,
+            pack_q8};
 
-const ElementaryForms kAvx512Elementary = {exp_f32, sin_f32, cos_f32};
+const ElementaryForms PI_FORMS = {exp_f32, sin_f32, cos_f32};
 
 }  // namespace proofinfer

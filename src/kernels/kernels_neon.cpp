@@ -12,6 +12,17 @@
 #include "proved/kv_index.h"
 #include "proved/pack_index.h"
 
+// kernels_neondot.cpp compiles this file again with the dot-product instructions.
+#if defined(__ARM_FEATURE_DOTPROD)
+#define PI_NAME "neondot"
+#define PI_KERNELS kNeonDotKernels
+#define PI_FORMS kNeonDotElementary
+#else
+#define PI_NAME "neon"
+#define PI_KERNELS kNeonKernels
+#define PI_FORMS kNeonElementary
+#endif
+
 namespace proofinfer {
 namespace {
 
@@ -98,11 +109,47 @@ PI_INLINE Wide negate_bit1(Wide x, Count n) {
 PI_INLINE Wide select_odd(Count n, Wide x, Wide y) { return vbslq_f64(vtstq_s64(n, vdupq_n_s64(1)), x, y); }
 
 #include "kernels/elementary_body.h"
+
+using Quads = int32x4_t;
+using Weights = int8x16_t;
+using Inputs = int8x16_t;  // the four activations, four times
+
+constexpr size_t kMaxRowsQ8 = 2;
+
+PI_INLINE Quads quads_zero() { return vdupq_n_s32(0); }
+PI_INLINE Quads quads_add(Quads a, Quads b) { return vaddq_s32(a, b); }
+PI_INLINE void store_quads(int32_t *p, Quads x) { vst1q_s32(p, x); }
+PI_INLINE Inputs load_inputs(const int8_t *p) {
+  int32_t dword;
+  __builtin_memcpy(&dword, p, sizeof(dword));
+  return vreinterpretq_s8_s32(vdupq_n_s32(dword));
+}
+PI_INLINE Weights load_weights(const int8_t *p) { return vld1q_s8(p); }
+#if defined(__ARM_FEATURE_DOTPROD)
+PI_INLINE Quads dot4(Quads acc, Weights w, Inputs x) { return vdotq_s32(acc, w, x); }
+#else
+PI_INLINE Quads dot4(Quads acc, Weights w, Inputs x) {
+  int32x4_t low = vpaddlq_s16(vmull_s8(vget_low_s8(w), vget_low_s8(x)));     // two sums of two products for each of two rows
+  int32x4_t high = vpaddlq_s16(vmull_s8(vget_high_s8(w), vget_high_s8(x)));  // and of the other two
+  return vaddq_s32(acc, vpaddq_s32(low, high));
+}
+#endif
+PI_INLINE Quads finish(Quads acc, int32_t) { return acc; }
+PI_INLINE Reg to_float(Quads x) { return vcvtq_f32_s32(x); }
+PI_INLINE Quads round_away(Reg x) { return vcvtaq_s32_f32(x); }
+PI_INLINE void store_bytes(int8_t *p, Quads x) {
+  int16x4_t words = vmovn_s32(x);
+  int8x8_t bytes = vmovn_s16(vcombine_s16(words, words));
+  int32_t dword = vget_lane_s32(vreinterpret_s32_s8(bytes), 0);
+  __builtin_memcpy(p, &dword, sizeof(dword));
+}
+
 #include "kernels/kernels_body.h"
+#include "kernels/kernels_q8_body.h"
 
 }  // namespace
 
-const Kernels kNeonKernels = {"neon",
+const Kernels PI_KERNELS = {PI_NAME,
                               matvec_f32,
                               matmul_f32,
                               rmsnorm_f32,
@@ -116,10 +163,11 @@ const Kernels kNeonKernels = {"neon",
                               divide_f32,
                               canonical_nan_f32,
                               pack_f32,
-                              pi_quantize_q8_scalar,
-                              pi_matvec_q8_scalar,
-                              pi_matmul_q8_scalar};
+                              quantize_q8,
+                              matvec_q8,
+                              matmul_q8,
+            pack_q8};
 
-const ElementaryForms kNeonElementary = {exp_f32, sin_f32, cos_f32};
+const ElementaryForms PI_FORMS = {exp_f32, sin_f32, cos_f32};
 
 }  // namespace proofinfer

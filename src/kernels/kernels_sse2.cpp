@@ -77,7 +77,49 @@ PI_INLINE Reg exp_reg(Reg x) { return each_lane<pi_expf>(x); }
 PI_INLINE Reg sin_reg(Reg x) { return each_lane<pi_sinf>(x); }
 PI_INLINE Reg cos_reg(Reg x) { return each_lane<pi_cosf>(x); }
 
+
+PI_INLINE Reg absolute(Reg x) { return _mm_andnot_ps(_mm_set1_ps(-0.0f), x); }
+
+using Quads = __m128i;
+using Weights = __m128i;
+using Inputs = __m128i;  // the four activations as int16, twice
+
+constexpr size_t kMaxRowsQ8 = 1;
+
+PI_INLINE Quads quads_zero() { return _mm_setzero_si128(); }
+PI_INLINE Quads quads_add(Quads a, Quads b) { return _mm_add_epi32(a, b); }
+PI_INLINE void store_quads(int32_t *p, Quads x) { _mm_store_si128(reinterpret_cast<__m128i *>(p), x); }
+// Bytes to int16 with their sign: the byte in the upper half, shifted down.
+PI_INLINE __m128i widen_low_bytes(__m128i x) { return _mm_srai_epi16(_mm_unpacklo_epi8(_mm_setzero_si128(), x), 8); }
+PI_INLINE __m128i widen_high_bytes(__m128i x) { return _mm_srai_epi16(_mm_unpackhi_epi8(_mm_setzero_si128(), x), 8); }
+PI_INLINE Inputs load_inputs(const int8_t *p) {
+  int32_t dword;
+  __builtin_memcpy(&dword, p, sizeof(dword));
+  return widen_low_bytes(_mm_set1_epi32(dword));
+}
+PI_INLINE Weights load_weights(const int8_t *p) { return _mm_load_si128(reinterpret_cast<const __m128i *>(p)); }
+PI_INLINE Quads dot4(Quads acc, Weights w, Inputs x) {
+  __m128 low = _mm_castsi128_ps(_mm_madd_epi16(widen_low_bytes(w), x));    // two sums of two products for each of two rows
+  __m128 high = _mm_castsi128_ps(_mm_madd_epi16(widen_high_bytes(w), x));  // and of the other two
+  __m128i even = _mm_castps_si128(_mm_shuffle_ps(low, high, 0x88)), odd = _mm_castps_si128(_mm_shuffle_ps(low, high, 0xdd));
+  return _mm_add_epi32(acc, _mm_add_epi32(even, odd));
+}
+PI_INLINE Quads finish(Quads acc, int32_t) { return acc; }
+PI_INLINE Reg to_float(Quads x) { return _mm_cvtepi32_ps(x); }
+PI_INLINE Quads round_away(Reg x) {
+  Quads whole = _mm_cvttps_epi32(x);
+  Reg rest = _mm_sub_ps(x, _mm_cvtepi32_ps(whole));  // exact
+  whole = _mm_sub_epi32(whole, _mm_castps_si128(_mm_cmpge_ps(rest, _mm_set1_ps(0.5f))));
+  return _mm_add_epi32(whole, _mm_castps_si128(_mm_cmple_ps(rest, _mm_set1_ps(-0.5f))));
+}
+PI_INLINE void store_bytes(int8_t *p, Quads x) {
+  __m128i words = _mm_packs_epi32(x, x);
+  int32_t bytes = _mm_cvtsi128_si32(_mm_packs_epi16(words, words));
+  __builtin_memcpy(p, &bytes, sizeof(bytes));
+}
+
 #include "kernels/kernels_body.h"
+#include "kernels/kernels_q8_body.h"
 
 }  // namespace
 
@@ -95,9 +137,10 @@ const Kernels kSse2Kernels = {"sse2",
                               divide_f32,
                               canonical_nan_f32,
                               pack_f32,
-                              pi_quantize_q8_scalar,
-                              pi_matvec_q8_scalar,
-                              pi_matmul_q8_scalar};
+                              quantize_q8,
+                              matvec_q8,
+                              matmul_q8,
+            pack_q8};
 
 const ElementaryForms kSse2Elementary = {exp_f32, sin_f32, cos_f32};
 

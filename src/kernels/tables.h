@@ -10,7 +10,9 @@ extern const Kernels kScalarKernels;
 extern const Kernels kSse2Kernels;
 extern const Kernels kAvx2Kernels;
 extern const Kernels kAvx512Kernels;
+extern const Kernels kAvx512VnniKernels;
 extern const Kernels kNeonKernels;
+extern const Kernels kNeonDotKernels;
 
 }  // namespace proofinfer
 
