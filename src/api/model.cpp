@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/options.h"
+#include "format/convert.h"
 
 namespace proofinfer {
 
@@ -16,6 +17,17 @@ static int32_t load_model(Call *call, Source *source, const proofinfer_options *
   Status status = Model::load(source, settings, polled, &loaded, call->failure());
   if (status == kOk) *model = reinterpret_cast<proofinfer_model *>(loaded);
   return call->end(status);
+}
+
+static Status convert_file(Source *source, const char *to, size_t to_bytes, const ConvertTarget &target, Cancel *cancel, Failure *failure) {
+  Checkpoint checkpoint;
+  Status status = checkpoint.open(source, failure);
+  if (status != kOk) return status;
+  Account account(MemoryHooks(), 0);
+  Sink sink;
+  status = sink.open(to, to_bytes, &account, failure);
+  if (status == kOk) status = convert(checkpoint, source, target, &sink, &account, cancel, failure);
+  return status == kOk ? sink.commit(failure) : status;
 }
 
 static Status get_i64(const Model &m, int32_t property, int64_t *value, Failure *failure) {
@@ -86,6 +98,16 @@ int32_t proofinfer_model_open_memory(const void *data, size_t data_bytes, const 
   return load_model(&call, &source, options, cancel, model);
 }
 
+int32_t proofinfer_convert(const char *from, size_t from_bytes, const char *to, size_t to_bytes, int32_t format, int32_t group_size,
+                           proofinfer_cancel *cancel, proofinfer_error **error) {
+  Call call(error);
+  Cancel *polled = call.nullable_object<Cancel>(cancel, "cancel");
+  if (call.failed() || !call.need(from, "from") || !call.need(to, "to")) return call.end();
+  Source source;
+  if (source.open_file(from, from_bytes, call.failure()) != kOk) return call.end();
+  return call.end(convert_file(&source, to, to_bytes, ConvertTarget{format, group_size}, polled, call.failure()));
+}
+
 void proofinfer_model_free(proofinfer_model *model) { Object::release(reinterpret_cast<Model *>(model)); }
 
 int32_t proofinfer_model_get_i64(const proofinfer_model *model, int32_t property, int64_t *value, proofinfer_error **error) {
@@ -121,7 +143,7 @@ int32_t proofinfer_model_tensor_name(const proofinfer_model *model, size_t index
   const Model *m = call.object<const Model>(model, "model");
   if (!m || check_tensor(*m, index, call.failure()) != kOk) return call.end();
   TensorInfo tensor = m->checkpoint().tensor(index);
-  return call.end(call.put(tensor.name, strlen(tensor.name), 1, buffer, capacity, needed, "tensor name"));
+  return call.end(call.put(tensor.name.text, strlen(tensor.name.text), 1, buffer, capacity, needed, "tensor name"));
 }
 
 int32_t proofinfer_model_tensor_get_i64(const proofinfer_model *model, size_t index, int32_t property, int64_t *value,

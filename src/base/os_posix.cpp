@@ -111,6 +111,33 @@ bool os_read_file(int64_t file, uint64_t offset, void *to, size_t bytes, size_t 
   }
 }
 
+bool os_create_file(const char *name, int64_t *file, int *error_number) {
+  int descriptor = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0666);
+  if (descriptor < 0) return *error_number = errno, false;
+  *file = descriptor;
+  return true;
+}
+
+bool os_write_file(int64_t file, uint64_t offset, const void *from, size_t bytes, int *error_number) {
+  const char *at = static_cast<const char *>(from);
+  while (bytes > 0) {
+    size_t chunk = bytes < (size_t(1) << 30) ? bytes : (size_t(1) << 30);
+    ssize_t n = pwrite(static_cast<int>(file), at, chunk, static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return *error_number = errno, false;
+    at += n, offset += static_cast<uint64_t>(n), bytes -= static_cast<size_t>(n);
+  }
+  return true;
+}
+
+bool os_finish_file(int64_t file, const char *from, const char *to, int *error_number) {
+  if (fsync(static_cast<int>(file)) == 0 && rename(from, to) == 0) return true;
+  *error_number = errno;
+  return false;
+}
+
+void os_remove_file(const char *name) { unlink(name); }
+
 uint64_t os_process_id() { return static_cast<uint64_t>(getpid()); }
 
 size_t os_cpu_count() {

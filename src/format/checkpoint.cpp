@@ -22,13 +22,6 @@ constexpr KindName kKindNames[PI_TENSOR_KINDS] = {
     {"w1", true},               {"w2", true},             {"w3", true}, {"final_norm", false}, {"rope_tables", false}, {"classifier", false},
 };
 
-void tensor_name(int kind, uint64_t layer, char *name) {
-  if (kKindNames[kind].with_layer)
-    snprintf(name, TensorInfo::kNameCapacity, "layers.%llu.%s", (unsigned long long)layer, kKindNames[kind].name);
-  else
-    snprintf(name, TensorInfo::kNameCapacity, "%s", kKindNames[kind].name);
-}
-
 // Where the fields of a header stand.
 struct HeaderFields {
   const char *format;  // as messages call it
@@ -142,11 +135,9 @@ Status Checkpoint::check_size(uint64_t size_bytes, Failure *failure) const {
   const pi_tensor_span &span = layout_.spans[kind];
   uint64_t layer = size_bytes > span.offset ? (size_bytes - span.offset) / span.tensor_bytes : 0;
   uint64_t begin = span.offset + layer * span.tensor_bytes;
-  char name[TensorInfo::kNameCapacity];
-  tensor_name(kind, layer, name);
   return fail(failure, kTruncated,
               "%s: expected %llu bytes by its header, found %llu: tensor %s at offset %llu needs %llu bytes and %llu are there", format,
-              (unsigned long long)layout_.file_bytes, (unsigned long long)size_bytes, name, (unsigned long long)begin,
+              (unsigned long long)layout_.file_bytes, (unsigned long long)size_bytes, kind_name(kind, layer).text, (unsigned long long)begin,
               (unsigned long long)span.tensor_bytes, (unsigned long long)(size_bytes > begin ? size_bytes - begin : 0));
 }
 
@@ -196,6 +187,15 @@ const char *Checkpoint::format_name() const {
 
 const char *Checkpoint::element_type_name() const { return quantized() ? "q8_0" : "f32"; }
 
+TensorName Checkpoint::kind_name(int kind, uint64_t index) {
+  TensorName name;
+  if (kKindNames[kind].with_layer)
+    snprintf(name.text, TensorName::kCapacity, "layers.%llu.%s", (unsigned long long)index, kKindNames[kind].name);
+  else
+    snprintf(name.text, TensorName::kCapacity, "%s", kKindNames[kind].name);
+  return name;
+}
+
 uint64_t Checkpoint::tensor_count() const {
   uint64_t count = 0;
   for (const pi_tensor_span &span : layout_.spans) count += span.tensors;
@@ -217,7 +217,7 @@ TensorInfo Checkpoint::tensor(uint64_t index) const {
   }
   const pi_tensor_span &span = layout_.spans[kind];
   TensorInfo info;
-  tensor_name(kind, index, info.name);
+  info.name = kind_name(kind, index);
   info.rows = span.rows;
   info.columns = span.columns;
   info.file_offset = span.offset + index * span.tensor_bytes;

@@ -15,9 +15,13 @@
 
 namespace proofinfer {
 
+struct TensorName {
+  static constexpr size_t kCapacity = 48;
+  char text[kCapacity];  // "token_embedding", "layers.3.wq", ...
+};
+
 struct TensorInfo {
-  static constexpr size_t kNameCapacity = 48;
-  char name[kNameCapacity];  // "token_embedding", "layers.3.wq", ...
+  TensorName name;
   uint64_t rows, columns;
   uint64_t file_offset, file_bytes;
   bool quantized;
@@ -36,6 +40,8 @@ class Checkpoint {
   // Tensors in file order, index in [0, tensor_count()).
   uint64_t tensor_count() const;
   TensorInfo tensor(uint64_t index) const;
+  // The name of tensor `index` of a kind.
+  static TensorName kind_name(int kind, uint64_t index);
   // Weights in the file, each counted once; the unused RoPE tables are none.
   uint64_t parameter_count() const;
 
