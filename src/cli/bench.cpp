@@ -1,0 +1,125 @@
+// proofinfer bench: how fast this machine loads a model, reads a prompt and generates.
+#include "bench.h"
+
+#include <algorithm>
+
+#include "commands.h"
+#include "system.h"
+#include "terminal.h"
+
+namespace proofinfer::cli {
+namespace {
+
+constexpr int64_t kDefaultTokens = 200;
+constexpr int64_t kDefaultRepeats = 5;
+// A model that takes longer to load is loaded once.
+constexpr double kRepeatLoadSeconds = 1.0;
+
+// Ids spread over the vocabulary; what they are has no influence on the time.
+std::vector<int32_t> make_prompt(size_t count, int64_t vocab_size) {
+  std::vector<int32_t> tokens(count);
+  for (size_t i = 0; i < count; i++) tokens[i] = static_cast<int32_t>((static_cast<int64_t>(i) * 7919 + 1) % vocab_size);
+  return tokens;
+}
+
+// Clips the plan to the model's context; the prompt gives way first down to a half of it.
+void clip_to_context(BenchPlan &plan, size_t seq_len) {
+  plan.prompt_count = std::min(plan.prompt_count, seq_len);
+  if (plan.prompt_count + plan.decode_count > seq_len && plan.decode_count > 0)
+    plan.prompt_count = std::min(plan.prompt_count, std::max(seq_len / 2, seq_len - std::min(seq_len, plan.decode_count)));
+  plan.decode_count = std::min(plan.decode_count, seq_len - plan.prompt_count);
+}
+
+BenchPlan read_plan(const Arguments &arguments) {
+  BenchPlan plan;
+  plan.prompt_count = static_cast<size_t>(arguments.integer("prompt-tokens", kDefaultTokens, 1, 1 << 20));
+  plan.decode_count = static_cast<size_t>(arguments.integer("decode-tokens", kDefaultTokens, 0, 1 << 20));
+  plan.repeats = static_cast<size_t>(arguments.integer("repeats", kDefaultRepeats, 1, 10000));
+  plan.quiet = arguments.has("quiet");
+  return plan;
+}
+
+// Loads the model several times, never two at once, and leaves the last in `model`.
+std::vector<Figure> measure_load(const std::string &path, const proofinfer_options *options, const BenchPlan &plan, LoadedModel *model) {
+  Figure seconds{"load_seconds", "load", "s", {}};
+  Figure rate{"load_gigabytes_per_second", "load rate", "GB/s", {}};
+  do {
+    model->model.reset();
+    *model = load_model(path, options, plan.quiet);
+    seconds.runs.push_back(model->load_seconds);
+    rate.runs.push_back(static_cast<double>(model->get(PROOFINFER_MODEL_FILE_BYTES)) / model->load_seconds / 1e9);
+  } while (seconds.runs.size() < plan.repeats && model->load_seconds < kRepeatLoadSeconds);
+  return {seconds, rate, {"peak_memory_after_load_bytes", "peak memory, loaded", "bytes", {static_cast<double>(peak_memory_bytes())}}};
+}
+
+double time_prefill(proofinfer_session *session, const std::vector<int32_t> &prompt) {
+  call(proofinfer_session_rewind, session, size_t{0});
+  const double start = seconds_now();
+  append_tokens(session, prompt.data(), prompt.size(), false);
+  return seconds_now() - start;
+}
+
+// Greedy decoding, the choice of each token included.
+double time_decode(proofinfer_session *session, proofinfer_sampler *sampler, size_t count) {
+  const double start = seconds_now();
+  for (size_t i = 0; i < count; i++) {
+    const int32_t token = sample_last(session, sampler);
+    append_tokens(session, &token, 1, false);
+  }
+  return seconds_now() - start;
+}
+
+void show_run(const BenchPlan &plan, size_t run) {
+  if (!plan.quiet && stderr_is_terminal())
+    print_error("\rmeasuring: run " + std::to_string(run + 1) + " of " + std::to_string(plan.repeats) + "\033[K");
+}
+
+std::vector<Figure> measure_speed(const LoadedModel &model, proofinfer_options *options, const BenchPlan &plan) {
+  set_context_length(options, static_cast<int64_t>(plan.prompt_count + plan.decode_count));
+  const Session session = make<Session>(proofinfer_session_create, model.model.get(), options);
+  const int64_t vocab_size = model.get(PROOFINFER_MODEL_VOCAB_SIZE);
+  const Sampler sampler = make<Sampler>(proofinfer_sampler_create, static_cast<int32_t>(vocab_size), options);
+  const std::vector<int32_t> prompt = make_prompt(plan.prompt_count, vocab_size);
+  Figure prefill{"prefill_tokens_per_second", "prefill", "tok/s", {}};
+  Figure decode{"decode_tokens_per_second", "decode", "tok/s", {}};
+  // The first run touches the memory and wakes the threads; it does not count.
+  time_prefill(session.get(), prompt);
+  time_decode(session.get(), sampler.get(), std::min<size_t>(plan.decode_count, 8));
+  for (size_t run = 0; run < plan.repeats; run++) {
+    show_run(plan, run);
+    prefill.runs.push_back(static_cast<double>(plan.prompt_count) / time_prefill(session.get(), prompt));
+    const double seconds = time_decode(session.get(), sampler.get(), plan.decode_count);
+    if (plan.decode_count > 0) decode.runs.push_back(static_cast<double>(plan.decode_count) / seconds);
+  }
+  if (!plan.quiet && stderr_is_terminal()) print_error("\r\033[K");
+  const double session_bytes = static_cast<double>(proofinfer_session_memory_bytes(session.get()));
+  std::vector<Figure> figures = {prefill};
+  if (plan.decode_count > 0) figures.push_back(decode);
+  figures.push_back({"session_memory_bytes", "session memory", "bytes", {session_bytes}});
+  return figures;
+}
+
+void append(std::vector<Figure> &to, const std::vector<Figure> &more) { to.insert(to.end(), more.begin(), more.end()); }
+
+}  // namespace
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+int run_bench(const Arguments &arguments) {
+  const std::string path = model_path(arguments);
+  BenchPlan plan = read_plan(arguments);
+  const Options options = read_options(arguments);
+  LoadedModel model;
+  std::vector<Figure> figures = measure_load(path, options.get(), plan, &model);
+  clip_to_context(plan, static_cast<size_t>(model.get(PROOFINFER_MODEL_SEQ_LEN)));
+  append(figures, measure_speed(model, options.get(), plan));
+  figures.push_back({"peak_memory_bytes", "peak memory", "bytes", {static_cast<double>(peak_memory_bytes())}});
+  print(arguments.has("json") ? bench_json(model, plan, figures) : bench_table(model, plan, figures));
+  return kExitOk;
+}
+
+}  // namespace proofinfer::cli

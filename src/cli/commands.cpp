@@ -1,0 +1,164 @@
+#include "commands.h"
+
+namespace proofinfer::cli {
+namespace {
+
+constexpr Flag kHelp = {'h', "help", nullptr, "Show this help."};
+constexpr Flag kQuiet = {'q', "quiet", nullptr, "No progress, notes or timing on the standard error; errors still go there."};
+constexpr Flag kTokenizer = {
+    'z', "tokenizer", "FILE",
+    "The tokenizer. Without this flag, for a model DIR/NAME.bin: DIR/NAME_tokenizer.bin, then DIR/tokenizer.bin, then "
+    "tokenizer.bin in the current folder, the first that has as many pieces as the model."};
+constexpr Flag kContext = {'\0', "context", "N",
+                           "Positions to reserve memory for, at most what the model allows. Default: what --steps asks for; where that is "
+                           "the whole context, the model's, but at most 4096."};
+constexpr Flag kThreads = {'\0', "threads", "N",
+                           "Threads that compute. Default: the processors that this program may use (affinity and control group). The text "
+                           "does not depend on it."};
+constexpr Flag kIsa = {'\0', "isa", "NAME",
+                       "The kernel set: auto, or one that 'proofinfer --version' lists. Default: auto. The text does not depend on it."};
+constexpr Flag kTemperature = {'t', "temperature", "X",
+                               "0 takes the likeliest token each time; 1 draws by the model's probabilities; more is wilder. Default: 0."};
+constexpr Flag kTopP = {
+    'p', "top-p", "P",
+    "Draw only among the likeliest tokens that together have this probability; 0 and 1 turn it off. Default: 0.9. Without "
+    "effect at temperature 0."};
+constexpr Flag kSeed = {'s', "seed", "N", "Where the random numbers start; the same seed gives the same text. Default: 1."};
+constexpr Flag kSystem = {'y', "system", "TEXT", "In a chat: the system prompt, instead of asking for it. \"\" is none."};
+constexpr Flag kRawPieces = {'\0', "raw-pieces", nullptr,
+                             "Print bytes exactly as the llama2.c program does, half characters included. Without this flag the output is "
+                             "always valid UTF-8."};
+
+const Command kGenerate = {
+    "generate",
+    "continue a prompt (the command may be left out)",
+    {"generate MODEL [flags]", "MODEL [flags]"},
+    "Prints the prompt and the text that the model puts behind it, then a newline, on\n"
+    "the standard output; notes and timing go to the standard error. The same\n"
+    "command gives the same bytes on every machine. The short flags mean what they\n"
+    "mean to the llama2.c program.\n",
+    {{'i', "prompt", "TEXT", "The text to continue. Default: none, the model begins by itself."},
+     {'\0', "prompt-file", "FILE", "The prompt is what this file holds, to the byte; - is the standard input."},
+     {'n', "steps", "N",
+      "Positions to run through, prompt included: a prompt with more tokens is cut off. 0, or more than the context, is the whole context. "
+      "Default: 256."},
+     kTemperature,
+     kTopP,
+     kSeed,
+     kTokenizer,
+     {'m', "mode", "MODE", "generate, or chat: as the command chat, with 256 positions by default. Default: generate."},
+     kSystem,
+     {'\0', "stop", "IDS",
+      "Token ids that end the text when they are sampled, separated by commas; none lets nothing end it. Default: the token that begins a "
+      "text (1)."},
+     kRawPieces,
+     kContext,
+     kThreads,
+     kIsa,
+     {'v', "verbose", nullptr, "Tell the timing at the end even where the standard error is no terminal."},
+     kQuiet,
+     kHelp},
+    {"proofinfer stories260K.bin -i \"Once upon a time\"", "proofinfer stories260K.bin -z tok512.bin -t 0.8 -s 7 -n 0",
+     "proofinfer llama2-7b.bin --prompt-file notes.txt --steps 2000 > more.txt"},
+    run_generate};
+
+const Command kChat = {
+    "chat",
+    "talk with a Llama 2 chat model",
+    {"chat MODEL [flags]"},
+    "Asks for a system prompt (an empty line is none), then by turns for a line of\n"
+    "yours, and prints the model's answer. Ends with the end of the input (Ctrl-D), with\n"
+    "Ctrl-C, or when all positions are used. The model must have been trained for\n"
+    "chat; another one answers nonsense.\n",
+    {{'i', "prompt", "TEXT", "The first line of yours, instead of asking for it."},
+     kSystem,
+     {'n', "steps", "N", "Positions to use in all, both sides included. 0, or more than the context, is the whole context. Default: 0."},
+     kTemperature,
+     kTopP,
+     kSeed,
+     kTokenizer,
+     kRawPieces,
+     kContext,
+     kThreads,
+     kIsa,
+     kQuiet,
+     kHelp},
+    {"proofinfer chat llama2-7b-chat.bin -y \"Answer in one sentence.\"",
+     "printf 'What is a cat?\\n' | proofinfer chat llama2-7b-chat.bin -y \"\""},
+    run_chat};
+
+const Command kTokenize = {
+    "tokenize",
+    "turn text into token ids, or back",
+    {"tokenize -z FILE [flags] [TEXT | -]", "tokenize MODEL [flags] [TEXT | -]", "tokenize -z FILE --decode [ID...]"},
+    "Prints the ids of the text on one line. Without TEXT, or with -, the text is\n"
+    "the standard input, to the byte. With --decode the ids may be separated by spaces\n"
+    "or commas, and a first id that begins a text is left out of what is printed.\n",
+    {{'z', "tokenizer", "FILE", "The tokenizer. Without this flag: the one beside MODEL, as for generate."},
+     {'\0', "vocab", "N", "Pieces to read from the tokenizer. Default: the model's vocabulary; without MODEL, all that the file has."},
+     {'\0', "bos", nullptr, "Put the id that begins a text first."},
+     {'\0', "eos", nullptr, "Put the id that ends a text last."},
+     {'\0', "pieces", nullptr, "Print a table of ids and pieces instead."},
+     {'\0', "ids-only", nullptr, "Leave out the count that a terminal gets on the standard error."},
+     {'\0', "decode", nullptr, "Turn ids into text."},
+     kQuiet,
+     kHelp},
+    {"proofinfer tokenize -z tok512.bin --bos \"Once upon a time\"", "proofinfer tokenize stories260K.bin --pieces < story.txt",
+     "proofinfer tokenize -z tok512.bin --decode 1 403 407 261 378"},
+    run_tokenize};
+
+const Command kInspect = {
+    "inspect",
+    "show what a model file holds",
+    {"inspect MODEL [flags]"},
+    "Loads the model, which checks it, and prints its hyper-parameters, format, sizes\n"
+    "in bytes and every tensor with its shape and place in the file.\n",
+    {{'\0', "json", nullptr, "Print JSON instead."},
+     {'\0', "context", "N", "Positions for which the memory of one session is told. Default: the model's, but at most 4096."},
+     kThreads,
+     kIsa,
+     kQuiet,
+     kHelp},
+    {"proofinfer inspect stories260K.bin", "proofinfer inspect stories260K.bin --json | python3 -m json.tool"},
+    run_inspect};
+
+const Command kBench = {"bench",
+                        "measure loading, prompt and generation speed",
+                        {"bench MODEL [flags]"},
+                        "Loads the model, reads a prompt in one go (prefill) and generates token by token\n"
+                        "(decode), several times, and prints the medians with the lowest and highest run, and\n"
+                        "the largest memory that the program had. No tokenizer is needed.\n",
+                        {{'\0', "prompt-tokens", "N", "Tokens of the prompt. Default: 200, or half of the context."},
+                         {'\0', "decode-tokens", "N", "Tokens to generate. Default: 200, or the rest of the context."},
+                         {'\0', "repeats", "N", "Measured runs, after one that does not count. Default: 5."},
+                         {'\0', "json", nullptr, "Print JSON instead, every run included."},
+                         kThreads,
+                         kIsa,
+                         kQuiet,
+                         kHelp},
+                        {"proofinfer bench stories15M.bin --threads 1", "proofinfer bench stories15M.bin --isa scalar --repeats 3 --json"},
+                        run_bench};
+
+const Command kSelftest = {"selftest",
+                           "check the library on this machine",
+                           {"selftest"},
+                           "Runs a built-in model on every kernel set that this processor has and compares\n"
+                           "the results, bit for bit, with built-in figures.\n",
+                           {kQuiet, kHelp},
+                           {"proofinfer selftest"},
+                           run_selftest};
+
+}  // namespace
+
+const std::vector<Command> &commands() {
+  static const std::vector<Command> list = {kGenerate, kChat, kTokenize, kInspect, kBench, kSelftest};
+  return list;
+}
+
+const Command *find_command(std::string_view name) {
+  for (const Command &command : commands())
+    if (name == command.name) return &command;
+  return nullptr;
+}
+
+}  // namespace proofinfer::cli

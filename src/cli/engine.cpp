@@ -1,0 +1,191 @@
+#include "engine.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "system.h"
+#include "terminal.h"
+#include "vocabulary_file.h"
+
+namespace proofinfer::cli {
+namespace {
+
+constexpr uint64_t kDefaultSeed = 1;
+constexpr double kDefaultTopP = 0.9;
+constexpr double kAnyReal = 1.7976931348623157e308;
+
+// A value that the library refuses is a mistake on the command line.
+template <class Set, class... Value>
+void set_option(proofinfer_options *options, Set set, std::string_view option, const std::string &spelling, Value... value) {
+  try {
+    call(set, options, option.data(), option.size(), value...);
+  } catch (const ApiProblem &problem) {
+    if (problem.status() == PROOFINFER_E_ARGUMENT) throw UsageProblem(spelling + ": " + problem.what());
+    throw;
+  }
+}
+
+std::string with_path(const std::string &message, const char *what, const std::string &path) {
+  if (message.find(path) != std::string::npos) return message;
+  return std::string(what) + " '" + path + "': " + message;
+}
+
+std::string load_progress(uint64_t done, uint64_t total) {
+  return "loading " + std::to_string(static_cast<int>(100.0 * static_cast<double>(done) / static_cast<double>(total))) + " % of " +
+         bytes_text(static_cast<double>(total));
+}
+
+std::string prompt_progress(uint64_t done, uint64_t total) {
+  return "reading the prompt: " + std::to_string(done) + " of " + std::to_string(total) + " tokens";
+}
+
+// Where the tokenizer of a model may lie, best first.
+std::vector<std::string> tokenizer_candidates(const std::string &model_path) {
+  const std::filesystem::path model(model_path);
+  std::vector<std::string> candidates;
+  for (const std::filesystem::path &candidate : {model.parent_path() / (model.stem().string() + "_tokenizer.bin"),
+                                                 model.parent_path() / "tokenizer.bin", std::filesystem::path("tokenizer.bin")})
+    if (std::find(candidates.begin(), candidates.end(), candidate.string()) == candidates.end()) candidates.push_back(candidate.string());
+  return candidates;
+}
+
+// Why a candidate cannot be the model's tokenizer; empty: it can. A file that cannot be counted is left to the library's own check.
+std::string reason_against(const std::string &path, int64_t vocab_size) {
+  std::error_code failed;
+  if (!std::filesystem::exists(path, failed)) return "no such file";
+  const std::optional<int32_t> count = count_pieces(path);
+  if (!count || *count == vocab_size) return "";
+  return "has " + std::to_string(*count) + " pieces";
+}
+
+Tokenizer find_tokenizer(const LoadedModel &model) {
+  const int64_t vocab_size = model.get(PROOFINFER_MODEL_VOCAB_SIZE);
+  std::string tried;
+  for (const std::string &path : tokenizer_candidates(model.path)) {
+    const std::string reason = reason_against(path, vocab_size);
+    if (reason.empty()) return open_tokenizer(path, vocab_size);
+    tried += (tried.empty() ? "'" : ", '") + path + "' (" + reason + ")";
+  }
+  throw Problem("no tokenizer with the " + std::to_string(vocab_size) + " pieces of model '" + model.path + "' found; tried " + tried +
+                ". Name it with -z FILE");
+}
+
+}  // namespace
+
+Options read_options(const Arguments &arguments) {
+  Options options = make<Options>(proofinfer_options_create);
+  const int64_t threads = arguments.integer("threads", usable_cpu_count(), 1, INT64_MAX);
+  set_option(options.get(), proofinfer_options_set_i64, "threads", arguments.spelling("threads"), threads);
+  if (const std::optional<std::string> isa = arguments.text("isa"))
+    set_option(options.get(), proofinfer_options_set_text, "isa", arguments.spelling("isa"), isa->data(), isa->size());
+  const double temperature = arguments.real("temperature", 0, 0, kAnyReal);
+  set_option(options.get(), proofinfer_options_set_f64, "temperature", arguments.spelling("temperature"), temperature);
+  const double top_p = arguments.real("top-p", kDefaultTopP, 0, 1);
+  set_option(options.get(), proofinfer_options_set_f64, "top_p", arguments.spelling("top-p"), top_p);
+  const uint64_t seed = arguments.unsigned_integer("seed", kDefaultSeed);
+  set_option(options.get(), proofinfer_options_set_u64, "seed", arguments.spelling("seed"), seed);
+  return options;
+}
+
+void set_context_length(proofinfer_options *options, int64_t positions) {
+  set_option(options, proofinfer_options_set_i64, "context_length", "--context", positions);
+}
+
+int64_t LoadedModel::get(int32_t property) const {
+  int64_t value = 0;
+  call(proofinfer_model_get_i64, model.get(), property, &value);
+  return value;
+}
+
+const char *LoadedModel::text(int32_t property) const {
+  const char *value = proofinfer_model_get_text(model.get(), property);
+  return value ? value : "?";
+}
+
+LoadedModel load_model(const std::string &path, const proofinfer_options *options, bool quiet) {
+  LoadedModel loaded;
+  loaded.path = path;
+  proofinfer_cancel *cancel = begin_operation();
+  const double start = seconds_now();
+  try {
+    const Progress progress(!quiet, load_progress);
+    loaded.model = make<Model>(proofinfer_model_open, path.data(), path.size(), options, cancel);
+  } catch (const ApiProblem &problem) {
+    throw ApiProblem(problem.status(), with_path(problem.what(), "model", path));
+  }
+  loaded.load_seconds = seconds_now() - start;
+  return loaded;
+}
+
+Tokenizer open_tokenizer(const std::string &path, int64_t vocab_size) {
+  try {
+    return make<Tokenizer>(proofinfer_tokenizer_open, path.data(), path.size(), static_cast<int32_t>(vocab_size), nullptr);
+  } catch (const ApiProblem &problem) {
+    throw ApiProblem(problem.status(), with_path(problem.what(), "tokenizer", path));
+  }
+}
+
+Tokenizer load_tokenizer(const Arguments &arguments, const LoadedModel &model) {
+  const std::optional<std::string> path = arguments.text("tokenizer");
+  if (!path) return find_tokenizer(model);
+  const int64_t vocab_size = model.get(PROOFINFER_MODEL_VOCAB_SIZE);
+  Tokenizer tokenizer = open_tokenizer(*path, vocab_size);
+  const std::optional<int32_t> count = count_pieces(*path);
+  if (count && *count != vocab_size && !arguments.has("quiet"))
+    print_error("proofinfer: note: tokenizer '" + *path + "' has " + std::to_string(*count) + " pieces and the model " +
+                std::to_string(vocab_size) + ": it may be another model's\n");
+  return tokenizer;
+}
+
+std::vector<int32_t> encode(const proofinfer_tokenizer *tokenizer, std::string_view text, uint32_t flags) {
+  std::vector<int32_t> tokens(text.size() + 3);
+  size_t needed = 0;
+  call(proofinfer_tokenizer_encode, tokenizer, text.data(), text.size(), flags, tokens.data(), tokens.size(), &needed);
+  tokens.resize(needed);
+  return tokens;
+}
+
+void append_tokens(proofinfer_session *session, const int32_t *tokens, size_t count, bool show_progress) {
+  proofinfer_cancel *cancel = begin_operation();
+  const Progress progress(show_progress, prompt_progress);
+  call(proofinfer_session_append, session, tokens, count, PROOFINFER_LOGITS_LAST, cancel);
+}
+
+int32_t sample_last(proofinfer_session *session, proofinfer_sampler *sampler) {
+  const float *logits = nullptr;
+  size_t count = 0;
+  int32_t token = 0;
+  call(proofinfer_session_logits_view, session, proofinfer_session_position(session) - 1, &logits, &count);
+  call(proofinfer_sampler_sample, sampler, logits, count, &token);
+  return token;
+}
+
+Engine::Engine(const Arguments &arguments, const std::string &model_path, int64_t default_steps) : quiet_(arguments.has("quiet")) {
+  const int64_t steps = arguments.integer("steps", default_steps, 0, INT64_MAX);
+  const int64_t context = arguments.integer("context", 0, 1, INT64_MAX);
+  draws_ = arguments.real("temperature", 0, 0, kAnyReal) > 0;
+  const Options options = read_options(arguments);
+  model_ = load_model(model_path, options.get(), quiet_);
+  tokenizer_ = load_tokenizer(arguments, model_);
+  // Room for what is asked for and no more: memory follows -n, not what the file claims.
+  set_context_length(options.get(), context ? context : std::min(steps, model_.get(PROOFINFER_MODEL_SEQ_LEN)));
+  session_ = make<Session>(proofinfer_session_create, model_.model.get(), options.get());
+  const int32_t vocab_size = static_cast<int32_t>(model_.get(PROOFINFER_MODEL_VOCAB_SIZE));
+  sampler_ = make<Sampler>(proofinfer_sampler_create, vocab_size, options.get());
+  const size_t room = proofinfer_session_context_length(session_.get());
+  steps_ = steps == 0 ? room : std::min(room, static_cast<size_t>(steps));
+}
+
+std::vector<int32_t> Engine::encode_prompt(std::string_view text) const { return encode(tokenizer_.get(), text, PROOFINFER_ENCODE_BOS); }
+
+void Engine::append_prompt(const std::vector<int32_t> &tokens) { append_tokens(session_.get(), tokens.data(), tokens.size(), !quiet_); }
+
+void Engine::append(int32_t token) { append_tokens(session_.get(), &token, 1, false); }
+
+int32_t Engine::sample() { return sample_last(session_.get(), sampler_.get()); }
+
+void Engine::skip_draws(size_t count) {
+  for (size_t i = 0; draws_ && i < count; i++) sample();
+}
+
+}  // namespace proofinfer::cli

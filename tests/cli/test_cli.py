@@ -1,0 +1,799 @@
+"""The program `proofinfer`, from outside: what it prints, where, and with which exit code.
+
+PROOFINFER_PROGRAM is the program; PROOFINFER_MODELS the folder of the models that are not in the tree (default: ../shared/models
+beside the repository). Without those models the tests that need them are skipped and say so.
+"""
+
+import hashlib
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import chain_model
+from chain_model import BOS, EOS, byte_token
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+PROGRAM = os.path.abspath(os.environ.get("PROOFINFER_PROGRAM", os.path.join(ROOT, "build", "bin", "proofinfer")))
+MODELS = os.environ.get("PROOFINFER_MODELS") or os.path.join(os.path.dirname(ROOT), "shared", "models")
+STORIES = os.path.join(MODELS, "stories260K.bin")
+TOK512 = os.path.join(MODELS, "tok512.bin")
+GOLDEN = os.path.join(ROOT, "tests", "data", "golden", "cli_stories260K.json")
+MAN_PAGE = os.path.join(ROOT, "docs", "man", "proofinfer.1")
+COMMANDS = ["generate", "chat", "tokenize", "inspect", "bench", "selftest"]
+LLAMA = "\N{LLAMA}".encode()
+
+HAVE_MODELS = os.path.isfile(STORIES) and os.path.isfile(TOK512)
+SKIP_REASON = "SKIPPED[real-models]: %s and tok512.bin are not there" % STORIES
+needs_models = unittest.skipUnless(HAVE_MODELS, SKIP_REASON)
+
+
+def run(*arguments, stdin=b"", cwd=None, stdout=subprocess.PIPE, preexec=None, timeout=300):
+    return subprocess.run([PROGRAM, *arguments], input=stdin, stdout=stdout, stderr=subprocess.PIPE, cwd=cwd, preexec_fn=preexec,
+                          timeout=timeout)
+
+
+class Case(unittest.TestCase):
+    """A test with a folder of its own; `world` puts a chain model and its tokenizer there."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="proofinfer-cli-")
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def world(self, successors, seq_len=256, extra=(b" ",), model="m.bin", tokenizer="tokenizer.bin"):
+        chain_model.write_tokenizer(self.path(tokenizer), extra)
+        chain_model.write_model(self.path(model), successors, 259 + len(extra), seq_len)
+        return self.path(model)
+
+    def saying(self, text, **options):
+        return self.world(chain_model.cycle([byte_token(byte) for byte in text]), **options)
+
+    def succeed(self, *arguments, **options):
+        done = run(*arguments, **options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def refuse(self, exit_code, *arguments, saying=(), **options):
+        done = run(*arguments, **options)
+        self.assertEqual(done.returncode, exit_code, (arguments, done.stderr))
+        self.assertEqual(done.stdout, b"")
+        message = done.stderr.decode()
+        self.assertTrue(message.startswith("proofinfer: "), message)
+        for part in saying:
+            self.assertIn(part, message)
+        return message
+
+
+class Golden(Case):
+    @needs_models
+    def test_raw_pieces_are_the_bytes_of_the_reference(self):
+        with open(GOLDEN, encoding="utf-8") as file:
+            cases = json.load(file)["cases"]
+        self.assertEqual(len(cases), 7)
+        for case in cases:
+            with self.subTest(arguments=case["args"]):
+                out = self.succeed(STORIES, "-z", TOK512, *case["args"], "--raw-pieces")
+                self.assertEqual(out.hex(), case["stdout_hex"])
+                self.assertEqual(hashlib.sha256(out).hexdigest(), case["sha256"])
+
+    @needs_models
+    def test_bytes_do_not_depend_on_threads_or_spelling(self):
+        wanted = self.succeed(STORIES, "-z", TOK512, "-t", "1.0", "-s", "7", "-n", "100")
+        long = ["--tokenizer", TOK512, "--temperature=1", "--seed", "7", "--steps=100", "--top-p", "0.9", "--mode", "generate"]
+        for threads in ("1", "2", "3"):
+            self.assertEqual(self.succeed("generate", *long, "--threads", threads, STORIES), wanted)
+
+    @needs_models
+    def test_story_is_the_same_in_both_forms_where_all_is_ascii(self):
+        arguments = [STORIES, "-z", TOK512, "-n", "120", "-i", "Once"]
+        self.assertEqual(self.succeed(*arguments), self.succeed(*arguments, "--raw-pieces"))
+
+    @needs_models
+    def test_default_temperature_is_zero_and_the_default_seed_fixed(self):
+        self.assertEqual(self.succeed(STORIES, "-z", TOK512), self.succeed(STORIES, "-z", TOK512, "-t", "0", "-n", "256"))
+        self.assertEqual(self.succeed(STORIES, "-z", TOK512, "-t", "1"), self.succeed(STORIES, "-z", TOK512, "-t", "1", "-s", "1"))
+
+
+class Generate(Case):
+    def test_prints_text_and_one_newline_and_nothing_else(self):
+        model = self.saying(b"abc")
+        done = run(model, "-n", "6")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"abcabc\n", b""))
+
+    def test_prompt_is_echoed_without_the_space_in_front(self):
+        model = self.world({byte_token(ord("!")): byte_token(ord("?"))})
+        self.assertEqual(self.succeed(model, "-i", "hi!", "-n", "5"), b"hi!?\n")
+
+    def test_steps_count_positions_of_the_prompt_too(self):
+        model = self.world({byte_token(ord("!")): byte_token(ord("?"))})
+        # The tokens are BOS, " ", "h", "i", "!": n steps print n of them behind the first.
+        for steps, text in (("1", b""), ("2", b"h"), ("3", b"hi"), ("4", b"hi!"), ("5", b"hi!?")):
+            self.assertEqual(self.succeed(model, "-i", "hi!", "-n", steps), text + b"\n", steps)
+
+    def test_says_that_a_long_prompt_leaves_nothing_to_generate(self):
+        model = self.saying(b"abc")
+        done = run(model, "-i", "hello", "-n", "3")
+        self.assertEqual(done.stdout, b"he\n")
+        self.assertIn(b"the prompt has 7 tokens and there are 3 positions", done.stderr)
+        self.assertEqual(run(model, "-i", "hello", "-n", "3", "--quiet").stderr, b"")
+
+    def test_zero_or_too_many_steps_are_the_whole_context(self):
+        model = self.saying(b"abc", seq_len=30)
+        for steps in ("0", "31", "1000000"):
+            self.assertEqual(self.succeed(model, "-n", steps), b"abc" * 10 + b"\n")
+
+    def test_context_bounds_the_steps(self):
+        model = self.saying(b"abc", seq_len=30)
+        self.assertEqual(self.succeed(model, "-n", "0", "--context", "6"), b"abcabc\n")
+        self.refuse(1, model, "--context", "31", saying=["31", "30"])
+
+    def test_prompt_of_context_length_and_one_less_and_more(self):
+        model = self.saying(b"abc", seq_len=10)
+        for length, text in ((7, b"xxxxxxx"), (8, b"xxxxxxxx"), (9, b"xxxxxxxxx"), (20, b"xxxxxxxxx")):
+            # BOS and " " take two positions; a token behind the last position is sampled only if all of the prompt fits.
+            out = self.succeed(model, "-i", "x" * length, "-n", "0", "-q")
+            self.assertTrue(out.startswith(text), (length, out))
+            self.assertEqual(out.endswith(b"<unk>\n"), length <= 8, (length, out))
+
+    def test_begin_token_ends_the_text_unless_the_stops_say_otherwise(self):
+        a, b = byte_token(ord("a")), byte_token(ord("b"))
+        model = self.world({BOS: a, a: b, b: BOS})
+        self.assertEqual(self.succeed(model), b"ab\n")
+        self.assertEqual(self.succeed(model, "--stop", str(b)), b"a\n")
+        self.assertEqual(self.succeed(model, "--stop", "%d,%d" % (b, a)), b"\n")
+        self.assertEqual(self.succeed(model, "--stop", "none", "-n", "4"), b"ab\n<s>\na\n")
+
+    def test_end_token_does_not_end_the_text(self):
+        a = byte_token(ord("a"))
+        model = self.world({BOS: a, a: EOS, EOS: BOS})
+        self.assertEqual(self.succeed(model), b"a\n</s>\n\n")
+
+    def test_prompt_file_is_taken_to_the_byte(self):
+        model = self.saying(b"abc")
+        text = b"line\nnext\0end \xff"
+        with open(self.path("prompt"), "wb") as file:
+            file.write(text)
+        arguments = [model, "-n", "100", "--stop", "0", "--prompt-file"]
+        self.assertEqual(self.succeed(*arguments, self.path("prompt")), b"line\nnextend \xef\xbf\xbd\n")
+        self.assertEqual(self.succeed(*arguments, "-", stdin=text), b"line\nnextend \xef\xbf\xbd\n")
+        self.refuse(1, *arguments, self.path("absent"), saying=[self.path("absent")])
+        self.refuse(2, *arguments, "-", "-i", "x", saying=["--prompt-file"])
+
+    def test_long_prompt_from_the_command_line(self):
+        model = self.saying(b"abc", seq_len=6000)
+        text = "x" * 5000
+        self.assertEqual(self.succeed(model, "-i", text, "-n", "5003", "--stop", "none"), text.encode() + b"<unk><unk>\n")
+
+    def test_empty_prompt_is_no_prompt(self):
+        model = self.saying(b"abc")
+        self.assertEqual(self.succeed(model, "-i", "", "-n", "3"), b"abc\n")
+
+    def test_verbose_tells_the_timing_on_the_standard_error_only(self):
+        model = self.saying(b"abc")
+        done = run(model, "-n", "6", "-v", "--threads", "2")
+        self.assertEqual(done.stdout, b"abcabc\n")
+        self.assertRegex(done.stderr.decode(), r"^prompt: 1 tokens, [\d.]+ tok/s; generated: 6 tokens, [\d.]+ tok/s; load: [\d.]+ s; "
+                                               r"threads: 2; kernels: \w+\n$")
+        self.assertEqual(run(model, "-n", "6", "-v", "-q").stderr, b"")
+
+    def test_threads_follow_the_affinity(self):
+        model = self.saying(b"abc")
+        one = {min(os.sched_getaffinity(0))}
+        done = run(model, "-n", "6", "-v", preexec=lambda: os.sched_setaffinity(0, one))
+        self.assertIn(b"threads: 1;", done.stderr)
+
+    def test_nan_weights_are_an_error_and_the_line_is_ended(self):
+        model = self.saying(b"abc")
+        with open(model, "r+b") as file:
+            file.seek(28 + 4 * 4 * byte_token(ord("b")))  # the embedding of "b": 4 values a row
+            file.write(b"\x00\x00\xc0\x7f" * 4)
+        done = run(model)
+        self.assertEqual(done.returncode, 1, done)
+        self.assertEqual(done.stdout, b"ab\n")
+        self.assertTrue(done.stderr.startswith(b"proofinfer: "), done.stderr)
+
+
+class Utf8(Case):
+    def test_raw_pieces_drop_single_bytes_that_cannot_be_printed(self):
+        model = self.saying(b"a" + LLAMA + b"\n\x1b\x7f")
+        self.assertEqual(self.succeed(model, "-n", "9", "--raw-pieces"), b"a\na\n")
+
+    def test_pieces_end_at_nul_when_raw(self):
+        model = self.world({BOS: 260}, extra=(b" ", b"ab\0cd"))
+        self.assertEqual(self.succeed(model, "-n", "1", "--raw-pieces"), b"ab\n")
+
+    def test_whole_characters_come_out_of_byte_pieces(self):
+        model = self.saying(b"a" + LLAMA + b"b")
+        self.assertEqual(self.succeed(model, "-n", "12"), (b"a" + LLAMA + b"b") * 2 + b"\n")
+
+    def test_end_inside_a_character_gives_one_replacement(self):
+        model = self.saying(b"a" + LLAMA)
+        for steps in (2, 3, 4):
+            self.assertEqual(self.succeed(model, "-n", str(steps)), b"a\xef\xbf\xbd\n")
+
+    def test_bytes_that_are_no_character_become_replacements(self):
+        model = self.saying(b"a\xff\xc3(")
+        self.assertEqual(self.succeed(model, "-n", "4"), "a\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}(\n".encode())
+
+    def test_control_characters_do_not_reach_the_terminal(self):
+        model = self.saying(b"a\x1b\x07\x7f\xc2\x9b\tb")
+        self.assertEqual(self.succeed(model, "-n", "8"), b"a\tb\n")
+
+    def test_every_write_to_a_pipe_is_whole_characters(self):
+        model = self.saying(LLAMA, seq_len=4000)
+        reader, writer = os.pipe()
+        child = subprocess.Popen([PROGRAM, model, "-n", "4000"], stdout=writer)
+        os.close(writer)
+        total = b""
+        while True:
+            part = os.read(reader, 3)  # the pipe is cut anywhere; what matters is what has been written when
+            if not part:
+                break
+            total += part
+        os.close(reader)
+        self.assertEqual(child.wait(timeout=60), 0)
+        self.assertEqual(total, LLAMA * 1000 + b"\n")
+
+    def test_output_is_streamed_and_never_stands_inside_a_character(self):
+        model = self.saying(b"a" + LLAMA, seq_len=20000)
+        child = subprocess.Popen([PROGRAM, model, "-n", "20000"], stdout=subprocess.PIPE, bufsize=0)
+        first = os.read(child.stdout.fileno(), 1)
+        self.assertEqual(first, b"a")
+        child.send_signal(signal.SIGINT)
+        rest = child.stdout.read()
+        self.assertEqual(child.wait(timeout=60), 130)
+        child.stdout.close()
+        (first + rest).decode("utf-8", "strict")
+        self.assertTrue(rest.endswith(b"\n"))
+
+
+class TokenizerSearch(Case):
+    def setUp(self):
+        super().setUp()
+        self.model = self.saying(b"abc")
+        os.mkdir(self.path("elsewhere"))
+        self.elsewhere = self.path("elsewhere")
+
+    def generate(self):
+        return run(self.model, "-n", "3", cwd=self.elsewhere)
+
+    def test_beside_the_model_by_its_stem_first(self):
+        chain_model.write_tokenizer(self.path("m_tokenizer.bin"))
+        with open(self.path("tokenizer.bin"), "wb") as file:
+            file.write(b"nonsense")
+        self.assertEqual(self.generate().stdout, b"abc\n")
+
+    def test_then_tokenizer_bin_beside_the_model(self):
+        self.assertEqual(self.generate().stdout, b"abc\n")
+
+    def test_then_tokenizer_bin_in_the_current_folder(self):
+        os.rename(self.path("tokenizer.bin"), os.path.join(self.elsewhere, "tokenizer.bin"))
+        self.assertEqual(self.generate().stdout, b"abc\n")
+
+    def test_one_of_another_size_is_passed_over(self):
+        chain_model.write_tokenizer(self.path("m_tokenizer.bin"), (b" ", b"x", b"y"))
+        self.assertEqual(self.generate().stdout, b"abc\n")
+
+    def test_error_lists_what_was_tried(self):
+        chain_model.write_tokenizer(self.path("tokenizer.bin"), (b" ", b"x"))
+        self.refuse(1, self.model, cwd=self.elsewhere,
+                    saying=["260 pieces", self.path("m_tokenizer.bin"), "no such file", "has 261 pieces", "'tokenizer.bin'", "-z FILE"])
+
+    def test_named_one_of_another_size_is_used_with_a_note(self):
+        chain_model.write_tokenizer(self.path("big.bin"), (b" ", b"x"))
+        done = run(self.model, "-z", self.path("big.bin"), "-n", "3")
+        self.assertEqual((done.returncode, done.stdout), (0, b"abc\n"))
+        self.assertIn(b"has 261 pieces and the model 260", done.stderr)
+
+    def test_named_one_that_is_too_small_is_an_error_with_both_numbers(self):
+        chain_model.write_tokenizer(self.path("small.bin"), ())
+        self.refuse(1, self.model, "-z", self.path("small.bin"), saying=[self.path("small.bin"), "259", "260"])
+
+
+class Usage(Case):
+    def test_wrong_command_lines_are_named_and_point_at_the_help(self):
+        model = self.saying(b"abc")
+        cases = [
+            ([], ["--help"]),
+            (["frobnicate"], ["frobnicate", "--help"]),
+            (["help", "frobnicate"], ["frobnicate"]),
+            (["generate"], ["model", "help generate"]),
+            ([model, "other"], ["other", "help generate"]),
+            ([model, "--frobnicate"], ["--frobnicate", "help generate"]),
+            ([model, "-x", "1"], ["-x"]),
+            ([model, "-n"], ["-n", "N"]),
+            ([model, "-n", "ten"], ["-n", "ten"]),
+            ([model, "-n", "-1"], ["-n", "-1"]),
+            ([model, "-n", "99999999999999999999"], ["-n"]),
+            ([model, "--steps=1.5"], ["--steps", "1.5"]),
+            ([model, "-t", "-1"], ["-t", "-1"]),
+            ([model, "-t", "nan"], ["-t", "nan"]),
+            ([model, "-t", "inf"], ["-t", "inf"]),
+            ([model, "-t", ""], ["-t"]),
+            ([model, "-p", "1.5"], ["-p", "1.5"]),
+            ([model, "-s", "-1"], ["-s", "-1"]),
+            ([model, "-s", "18446744073709551616"], ["-s"]),
+            ([model, "-m", "sing"], ["-m", "sing"]),
+            ([model, "--threads", "0"], ["--threads", "0"]),
+            ([model, "--threads", "-1"], ["--threads", "-1"]),
+            ([model, "--isa", "mmx"], ["--isa", "mmx"]),
+            ([model, "--stop", "1,x"], ["--stop", "x"]),
+            ([model, "--quiet=yes"], ["--quiet"]),
+            (["chat"], ["model", "help chat"]),
+            (["chat", model, "--stop", "1"], ["--stop", "help chat"]),
+            (["tokenize"], ["-z"]),
+            (["tokenize", "a", "b", "c"], ["c"]),
+            (["inspect", model, "--steps", "1"], ["--steps", "help inspect"]),
+            (["bench", model, "--repeats", "0"], ["--repeats"]),
+            (["selftest", "x"], ["x"]),
+        ]
+        for arguments, parts in cases:
+            with self.subTest(arguments=arguments):
+                self.refuse(2, *arguments, saying=parts + ["See 'proofinfer"])
+
+    def test_values_may_look_like_flags(self):
+        model = self.saying(b"abc")
+        self.assertEqual(self.succeed(model, "-i", "-n", "-n", "3"), b"-n\n")
+        self.assertEqual(self.succeed(model, "--prompt=-n", "-n3"), b"-n\n")
+
+    def test_many_threads_work(self):
+        model = self.saying(b"abc")
+        self.assertEqual(self.succeed(model, "-n", "6", "--threads", "64"), b"abcabc\n")
+        self.refuse(2, model, "--threads", "1000000000", saying=["--threads"])
+
+    def test_double_dash_ends_the_flags(self):
+        model = self.saying(b"abc")
+        self.assertEqual(self.succeed("-n", "3", "--", model), b"abc\n")
+        self.refuse(1, "--", "--help", saying=["--help"])
+
+    def test_missing_and_wrong_files_are_said_with_their_names(self):
+        model = self.saying(b"abc")
+        page = self.path("page.bin")
+        with open(page, "wb") as file:
+            file.write(b"<!DOCTYPE html><html><body>404</body></html>\n" * 10)
+        empty = self.path("empty.bin")
+        open(empty, "wb").close()
+        cut = self.path("cut.bin")
+        with open(model, "rb") as whole, open(cut, "wb") as file:
+            file.write(whole.read()[:-10])
+        for command in ("generate", "chat", "inspect", "bench"):
+            for path in (self.path("absent.bin"), self.folder, page, empty, cut):
+                with self.subTest(command=command, path=path):
+                    message = self.refuse(1, command, path, saying=[path])
+                    self.assertEqual(message.count("\n"), 1, message)
+        for path in (self.path("absent.bin"), self.folder, page, empty):
+            with self.subTest(tokenizer=path):
+                self.refuse(1, model, "-z", path, saying=[path])
+                self.refuse(1, "tokenize", "-z", path, "x", saying=[path])
+
+    def test_first_word_is_a_model_if_it_is_no_command(self):
+        model = self.saying(b"abc")
+        self.assertEqual(self.succeed(os.path.basename(model), "-n", "3", cwd=self.folder), b"abc\n")
+        os.rename(model, self.path("plain"))
+        self.assertEqual(self.succeed("plain", "-n", "3", cwd=self.folder), b"abc\n")
+        os.rename(self.path("plain"), self.path("chat"))
+        self.assertEqual(self.succeed("./chat", "-n", "3", cwd=self.folder), b"abc\n")
+
+
+class Channels(Case):
+    def test_reader_that_goes_away_ends_the_program_quietly(self):
+        model = self.saying(b"abc", seq_len=20000)
+        child = subprocess.Popen([PROGRAM, model, "-n", "20000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(os.read(child.stdout.fileno(), 1), b"a")
+        child.stdout.close()
+        errors = child.stderr.read()
+        child.stderr.close()
+        self.assertEqual((child.wait(timeout=60), errors), (1, b""))
+
+    def test_closed_and_full_outputs_are_errors(self):
+        model = self.saying(b"abc")
+        for arguments in ([model, "-n", "3"], ["inspect", model], ["--help"]):
+            done = run(*arguments, stdout=None, preexec=lambda: os.close(1))
+            self.assertEqual(done.returncode, 1, arguments)
+            self.assertIn(b"standard output", done.stderr)
+            with open("/dev/full", "wb") as full:
+                done = run(*arguments, stdout=full)
+            self.assertEqual(done.returncode, 1, arguments)
+            self.assertIn(b"standard output", done.stderr)
+
+    def test_closed_standard_error_and_input_do_no_harm(self):
+        model = self.saying(b"abc")
+
+        def close():
+            os.close(0)
+            os.close(2)
+
+        done = subprocess.run([PROGRAM, model, "-n", "3"], stdout=subprocess.PIPE, preexec_fn=close, timeout=60, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, b"abc\n"))
+
+    def on_terminal(self, *arguments, stdin=b""):
+        """The standard error on a terminal: returns the exit code, the output, and what the terminal got."""
+        controller, terminal = pty.openpty()
+        child = subprocess.Popen([PROGRAM, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=terminal)
+        os.close(terminal)
+        out, _ = child.communicate(stdin, timeout=300)
+        shown = b""
+        while select.select([controller], [], [], 5)[0]:
+            try:
+                shown += os.read(controller, 65536)
+            except OSError:
+                break
+        os.close(controller)
+        return child.returncode, out, shown
+
+    def test_terminal_gets_the_timing_and_the_output_stays_clean(self):
+        model = self.saying(b"abc")
+        code, out, shown = self.on_terminal(model, "-n", "6")
+        self.assertEqual((code, out), (0, b"abcabc\n"))
+        self.assertIn(b"generated: 6 tokens", shown)
+        self.assertEqual(self.on_terminal(model, "-n", "6", "-q"), (0, b"abcabc\n", b""))
+
+    def test_progress_of_a_long_prompt_is_wiped(self):
+        model = self.saying(b"abc", seq_len=12000)
+        code, out, shown = self.on_terminal(model, "--prompt-file", "-", "-n", "11000", stdin=b"x" * 10900)
+        self.assertEqual((code, out[:100]), (0, b"x" * 100))
+        if b"reading the prompt: " in shown:
+            self.assertRegex(shown, rb"reading the prompt: \d+ of 10902 tokens\x1b\[K")
+            self.assertLess(shown.rindex(b"reading the prompt"), shown.rindex(b"\r\x1b[Kprompt: "))
+
+
+class Signals(Case):
+    def interrupted(self, number, *arguments, wait_for):
+        child = subprocess.Popen([PROGRAM, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        seen = b""
+        while wait_for not in seen:
+            part = os.read(child.stdout.fileno(), 1)
+            if not part:
+                self.fail(child.stderr.read())
+            seen += part
+        sent = time.monotonic()
+        child.send_signal(number)
+        # The input stays open: the program must not need its end.
+        rest = child.stdout.read()
+        errors = child.stderr.read()
+        code = child.wait(timeout=60)
+        took = time.monotonic() - sent
+        for channel in (child.stdin, child.stdout, child.stderr):
+            channel.close()
+        self.assertLess(took, 10)
+        self.assertEqual(errors, b"")
+        return code, seen + rest
+
+    def test_interrupt_ends_generation_with_a_whole_line(self):
+        model = self.saying(b"abc", seq_len=40000)
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            got, out = self.interrupted(number, model, "-n", "40000", wait_for=b"abcabc")
+            self.assertEqual(got, code)
+            self.assertRegex(out, rb"^(abc)+a?b?\n$")
+
+    def test_interrupt_ends_a_chat_that_waits_for_input(self):
+        model = self.saying(b"abc")
+        code, out = self.interrupted(signal.SIGINT, "chat", model, "-y", "", wait_for=b"User: ")
+        self.assertEqual((code, out), (130, b"User: \n"))
+
+    def test_interrupt_ends_a_bench(self):
+        model = self.saying(b"abc", seq_len=4000)
+        child = subprocess.Popen([PROGRAM, "bench", model, "--repeats", "10000"], stdout=subprocess.PIPE)
+        time.sleep(1)
+        child.send_signal(signal.SIGINT)
+        out = child.communicate(timeout=60)[0]
+        self.assertEqual((child.returncode, out), (130, b""))
+
+    def test_ignored_interrupt_stays_ignored(self):
+        model = self.saying(b"abc", seq_len=3000)
+        child = subprocess.Popen([PROGRAM, model, "-n", "3000"], stdout=subprocess.PIPE,
+                                 preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+        self.assertEqual(os.read(child.stdout.fileno(), 1), b"a")
+        child.send_signal(signal.SIGINT)
+        out = child.communicate(timeout=60)[0]
+        self.assertEqual((child.returncode, b"a" + out), (0, b"abc" * 1000 + b"\n"))
+
+
+class Chat(Case):
+    def chatty(self, answer=b"Hi", seq_len=512):
+        """Answers every turn, which ends with "]", with `answer` and the end of the turn."""
+        tokens = [byte_token(byte) for byte in b"]" + answer] + [EOS]
+        return self.world({token: tokens[(number + 1) % len(tokens)] for number, token in enumerate(tokens)}, seq_len)
+
+    def test_turns_from_a_pipe_until_its_end(self):
+        model = self.chatty()
+        out = self.succeed("chat", model, stdin=b"Be brief.\nHello\nAgain\n")
+        self.assertEqual(out, b"Enter system prompt (optional): User: Assistant: Hi\nUser: Assistant: Hi\nUser: \n")
+
+    def test_last_line_needs_no_newline(self):
+        self.assertEqual(self.succeed("chat", self.chatty(), "-y", "", stdin=b"Hello"), b"User: Assistant: Hi\nUser: \n")
+
+    def test_end_of_input_ends_it_cleanly_anywhere(self):
+        model = self.chatty()
+        self.assertEqual(self.succeed("chat", model), b"Enter system prompt (optional): \n")
+        self.assertEqual(self.succeed("chat", model, stdin=b"\n"), b"Enter system prompt (optional): User: \n")
+
+    def test_prompts_given_as_flags_are_not_asked_for(self):
+        out = self.succeed("chat", self.chatty(), "-y", "Be brief.", "-i", "Hello", stdin=b"More\n")
+        self.assertEqual(out, b"Assistant: Hi\nUser: Assistant: Hi\nUser: \n")
+
+    def test_generate_has_it_as_a_mode(self):
+        model = self.chatty()
+        arguments = ["-y", "", "-i", "Hello"]
+        self.assertEqual(self.succeed(model, "-m", "chat", *arguments), self.succeed("chat", model, *arguments))
+
+    def test_full_context_is_said_and_ends_it(self):
+        model = self.chatty(answer=b"abcdefgh", seq_len=64)
+        # BOS, " ", "[INST] x [/INST]": 18 tokens; with the answer and its end a turn takes 27.
+        done = run("chat", model, "-y", "", stdin=b"x\n" * 5)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout, b"User: Assistant: abcdefgh\n" * 2 + b"User: Assistant: \n")
+        self.assertIn(b"all 64 positions", done.stderr)
+
+    def test_steps_bound_it(self):
+        model = self.chatty(answer=b"abcdefgh")
+        # 18 tokens of the turn, and one token printed behind each of the positions 18 to 20.
+        done = run("chat", model, "-y", "", "-n", "20", stdin=b"x\ny\n")
+        self.assertEqual((done.returncode, done.stdout), (0, b"User: Assistant: abc\n"))
+        self.assertIn(b"all 20 positions", done.stderr)
+
+    def test_lines_of_any_length(self):
+        model = self.chatty(seq_len=8000)
+        out = self.succeed("chat", model, "-n", "8000", "-y", "s" * 2000, stdin=b"x" * 5000 + b"\n")
+        self.assertEqual(out, b"User: Assistant: Hi\nUser: \n")
+
+    @needs_models
+    def test_schema_reaches_the_model_as_the_reference_renders_it(self):
+        plain = "[INST] <<SYS>>\nBe kind.\n<</SYS>>\n\nhello [/INST]"
+        told = self.succeed(STORIES, "-z", TOK512, "-i", plain, "-n", "100", "--raw-pieces")
+        chat = self.succeed("chat", STORIES, "-z", TOK512, "-y", "Be kind.", "-i", "hello", "-n", "100", "--raw-pieces")
+        # What generate prints behind the prompt is what chat prints behind "Assistant: ", up to the end of the turn.
+        self.assertTrue(chat.startswith(b"Assistant: "))
+        self.assertTrue(told.endswith(chat[len(b"Assistant: "):].split(b"User: ")[0]), (told, chat))
+
+
+class Tokenize(Case):
+    def setUp(self):
+        super().setUp()
+        self.tokenizer = self.path("t.bin")
+        self.ids = chain_model.write_tokenizer(self.tokenizer, (b" ", b"h", b"e", b"he", b" he"))
+
+    def test_prints_one_line_of_ids(self):
+        out = self.succeed("tokenize", "-z", self.tokenizer, "he!")
+        self.assertEqual(out, b"%d %d\n" % (self.ids[b" he"], byte_token(ord("!"))))
+
+    def test_begin_and_end_on_request(self):
+        out = self.succeed("tokenize", "-z", self.tokenizer, "--bos", "--eos", "h")
+        self.assertEqual(out, b"1 %d %d 2\n" % (self.ids[b" "], self.ids[b"h"]))
+        self.assertEqual(self.succeed("tokenize", "-z", self.tokenizer, "--bos", ""), b"1\n")
+
+    def test_text_from_the_input_is_taken_to_the_byte(self):
+        text = b"a\0b\n\xff"
+        wanted = b"%d " % self.ids[b" "] + b" ".join(b"%d" % byte_token(byte) for byte in text) + b"\n"
+        self.assertEqual(self.succeed("tokenize", "-z", self.tokenizer, stdin=text), wanted)
+        self.assertEqual(self.succeed("tokenize", "-z", self.tokenizer, "-", stdin=text), wanted)
+
+    def test_pieces_are_told_in_a_table(self):
+        out = self.succeed("tokenize", "-z", self.tokenizer, "--pieces", "--bos", "he!").decode().splitlines()
+        self.assertEqual([line.split(None, 1) for line in out],
+                         [["id", "piece"], ["1", r'"\n<s>\n"'], [str(self.ids[b" he"]), '" he"'], [str(byte_token(33)), '"<0x21>"']])
+
+    def test_decode_is_the_way_back(self):
+        for text in ("hello", " hello", "a" + "\N{LLAMA}" + "b\n", ""):
+            ids = self.succeed("tokenize", "-z", self.tokenizer, "--bos", text)
+            self.assertEqual(self.succeed("tokenize", "-z", self.tokenizer, "--decode", stdin=ids).decode(), text + "\n")
+        self.assertEqual(self.succeed("tokenize", "-z", self.tokenizer, "--decode", "1", str(self.ids[b" he"])), b"he\n")
+        self.assertEqual(self.succeed("tokenize", "-z", self.tokenizer, "--decode", "%d,1" % self.ids[b"h"]), b"h\n<s>\n\n")
+
+    def test_decode_refuses_what_is_no_id(self):
+        self.refuse(2, "tokenize", "-z", self.tokenizer, "--decode", "1", "x", saying=["'x'"])
+        self.refuse(2, "tokenize", "-z", self.tokenizer, "--decode", "-5", saying=["-5"])
+        self.refuse(1, "tokenize", "-z", self.tokenizer, "--decode", "999999", saying=["999999"])
+
+    def test_vocabulary_is_counted_given_or_the_models(self):
+        model = self.saying(b"abc")
+        wanted = self.succeed("tokenize", "-z", self.path("tokenizer.bin"), "abc")
+        self.assertEqual(self.succeed("tokenize", "-z", self.path("tokenizer.bin"), "--vocab", "260", "abc"), wanted)
+        self.assertEqual(self.succeed("tokenize", model, "abc"), wanted)
+        self.assertEqual(self.succeed("tokenize", model, stdin=b"abc"), wanted)
+        self.assertEqual(self.succeed("tokenize", "-z", self.path("tokenizer.bin"), model, "abc"), wanted)
+        self.refuse(1, "tokenize", "-z", self.path("tokenizer.bin"), "--vocab", "300", "abc", saying=["300"])
+
+    def test_files_that_end_inside_a_piece_are_not_counted(self):
+        with open(self.tokenizer, "rb") as file:
+            whole = file.read()
+        with open(self.tokenizer, "wb") as file:
+            file.write(whole + b"\0\0\0")
+        self.refuse(1, "tokenize", "-z", self.tokenizer, "he", saying=["--vocab", self.tokenizer])
+        self.assertEqual(self.succeed("tokenize", "-z", self.tokenizer, "--vocab", "264", "he"), b"%d\n" % self.ids[b" he"])
+        for cut in (0, 1, 4, 5, 12, 13, len(whole) - 1):
+            with open(self.tokenizer, "wb") as file:
+                file.write(whole[:cut])
+            self.refuse(1, "tokenize", "-z", self.tokenizer, "he", saying=[self.tokenizer])
+        for length in (b"\xff\xff\xff\xff", b"\x00\x00\x00\x80", b"\xff\xff\xff\x7f"):
+            with open(self.tokenizer, "wb") as file:
+                file.write(whole[:8] + length + whole[12:])
+            self.refuse(1, "tokenize", "-z", self.tokenizer, "he", saying=[self.tokenizer])
+
+    @needs_models
+    def test_known_ids_of_the_large_vocabulary(self):
+        tokenizer = os.path.join(MODELS, "tokenizer.bin")
+        if not os.path.isfile(tokenizer):
+            self.skipTest("SKIPPED[real-models]: %s is not there" % tokenizer)
+        for text, ids in ((" Hello world", "1 29871 15043 3186"), ("This is \N{LLAMA}.cpp", "1 910 338 29871 243 162 169 156 29889 8223"),
+                          ("<s>", "1 529 29879 29958"), (" " * 64 + "X", "1 462 462 462 462 1060")):
+            self.assertEqual(self.succeed("tokenize", "-z", tokenizer, "--bos", text).decode(), ids + "\n")
+
+
+class InspectAndBench(Case):
+    def test_inspect_json_has_shape_sizes_and_tensors(self):
+        model = self.saying(b"abc", seq_len=32)
+        found = json.loads(self.succeed("inspect", model, "--json"))
+        wanted = {"dim": 4, "hidden_dim": 2, "n_layers": 1, "n_heads": 1, "n_kv_heads": 1, "head_size": 4, "vocab_size": 260, "seq_len": 32,
+                  "shared_classifier": False, "group_size": 0, "file_bytes": os.path.getsize(model), "file": model}
+        self.assertEqual({key: found[key] for key in wanted}, wanted)
+        # The tables that the format keeps for RoPE are no weights.
+        weights = [tensor for tensor in found["tensors"] if not tensor["name"].startswith("rope")]
+        self.assertEqual(found["parameter_count"], sum(tensor["rows"] * tensor["columns"] for tensor in weights))
+        self.assertEqual(found["session"]["context_length"], 32)
+        end = 28
+        for tensor in found["tensors"]:
+            self.assertEqual(tensor["file_bytes"], 4 * tensor["rows"] * tensor["columns"])
+            self.assertGreaterEqual(tensor["file_offset"], end)
+            end = tensor["file_offset"] + tensor["file_bytes"]
+        self.assertEqual(end, os.path.getsize(model))
+
+    def test_inspect_table_names_every_tensor(self):
+        model = self.saying(b"abc")
+        tensors = json.loads(self.succeed("inspect", model, "--json"))["tensors"]
+        table = self.succeed("inspect", model).decode()
+        for tensor in tensors:
+            self.assertRegex(table, r"(?m)^%s .* %d +%d$" % (re.escape(tensor["name"]), tensor["file_offset"], tensor["file_bytes"]))
+
+    def test_json_parses_whatever_the_file_is_called(self):
+        model = self.saying(b"abc")
+        odd = os.path.join(self.folder.encode(), b'odd "name"\n\\ \xff.bin')
+        os.rename(model, odd)
+        found = json.loads(self.succeed("inspect", odd, "--json"))
+        self.assertIn('odd "name"\n\\ \N{REPLACEMENT CHARACTER}.bin', found["file"])
+
+    def test_bench_json_has_every_figure(self):
+        model = self.saying(b"abc", seq_len=64)
+        found = json.loads(self.succeed("bench", model, "--json", "--repeats", "3", "--threads", "1"))
+        self.assertEqual((found["repeats"], found["threads"]), (3, 1))
+        self.assertEqual((found["prompt_tokens"], found["decode_tokens"]), (32, 32))
+        for key in ("load_seconds", "load_gigabytes_per_second", "prefill_tokens_per_second", "decode_tokens_per_second",
+                    "session_memory_bytes", "peak_memory_bytes"):
+            figure = found["figures"][key]
+            self.assertGreater(figure["median"], 0, key)
+            self.assertTrue(min(figure["runs"]) <= figure["median"] <= max(figure["runs"]), key)
+        self.assertEqual(len(found["figures"]["decode_tokens_per_second"]["runs"]), 3)
+
+    def test_bench_table_and_clipping(self):
+        model = self.saying(b"abc", seq_len=64)
+        table = self.succeed("bench", model, "--prompt-tokens", "10", "--decode-tokens", "1000", "--repeats", "1").decode()
+        self.assertIn("prompt of 10 tokens, 54 decoded", table)
+        for label in ("load", "prefill", "decode", "peak memory"):
+            self.assertRegex(table, r"(?m)^%s +[\d.]+" % label)
+        self.assertNotIn("\ndecode ", self.succeed("bench", model, "--decode-tokens", "0", "--repeats", "1").decode())
+
+    def test_selftest_passes(self):
+        self.assertEqual(self.succeed("selftest"), b"selftest passed\n")
+        self.assertEqual(self.succeed("selftest", "-q"), b"")
+
+
+class Help(Case):
+    def help_of(self, command):
+        return self.succeed("help", command).decode()
+
+    def flags_in(self, text):
+        """Every flag that a line of the section Flags begins with, letters and names."""
+        flags = set()
+        for line in text.split("\nFlags:\n")[1].split("\n\n")[0].splitlines():
+            head = re.match(r"  (?:(-\w), |    )(--[\w-]+)", line)
+            if head:
+                flags.update(spelling for spelling in head.groups() if spelling)
+        return flags
+
+    def test_every_way_to_ask_gives_the_same(self):
+        overview = self.succeed("--help")
+        for command in COMMANDS:
+            text = self.help_of(command)
+            self.assertEqual(self.succeed(command, "--help").decode(), text)
+            self.assertEqual(self.succeed(command, "-h").decode(), text)
+            self.assertIn("Examples:\n  ", text)
+            self.assertRegex(overview.decode(), r"(?m)^  %s +\w" % command)
+        self.assertEqual(self.succeed("-h"), overview)
+        self.assertEqual(self.succeed("help"), overview)
+
+    def test_fits_a_terminal(self):
+        for text in [self.succeed("--help").decode()] + [self.help_of(command) for command in COMMANDS]:
+            for line in text.splitlines():
+                self.assertLessEqual(len(line), 80, line)
+
+    def test_flags_of_the_reference_are_there(self):
+        flags = self.flags_in(self.help_of("generate"))
+        for flag in ("-t", "-p", "-s", "-n", "-i", "-z", "-m", "-y", "--temperature", "--top-p", "--seed", "--steps", "--prompt",
+                     "--tokenizer", "--mode", "--system", "--threads", "--isa", "--raw-pieces", "--context", "--stop", "--quiet", "--verbose"):
+            self.assertIn(flag, flags)
+
+    def man_page(self):
+        with open(MAN_PAGE, encoding="utf-8") as file:
+            return file.read()
+
+    def flags_of_macros(self, line):
+        """The arguments of the macro Fl on a line of mdoc: it ends at another macro, and goes on behind a comma."""
+        is_flag = False
+        for word in line.lstrip(".").split() if line.startswith(".") else []:
+            if word in ("Fl", "Ar", "Cm", "Ns", "Pq", "Op", "It", "Ss", "Sh"):
+                is_flag = word == "Fl"
+            elif is_flag and re.fullmatch(r"-?[a-zA-Z][\w-]*", word):
+                yield "-" + word
+
+    def man_sections(self):
+        """Section name to its flags, as the source spells them: "Fl n" is -n, "Fl -steps" is --steps."""
+        sections = {}
+        name = ""
+        for line in self.man_page().splitlines():
+            if line.startswith((".Ss ", ".Sh ")):
+                name = line[4:]
+            sections.setdefault(name, set()).update(self.flags_of_macros(line))
+        return sections
+
+    def test_man_page_has_every_flag_of_every_command(self):
+        sections = self.man_sections()
+        common = sections["DESCRIPTION"]
+        for command in ("generate", "chat", "tokenize", "inspect", "bench"):
+            described = sections[command] | common
+            for flag in self.flags_in(self.help_of(command)):
+                with self.subTest(command=command, flag=flag):
+                    known = flag in described or (command == "chat" and self.is_letter_of_described(flag, described))
+                    self.assertTrue(known)
+
+    def is_letter_of_described(self, flag, described):
+        """The section on chat names the flags that it shares with generate by one of their spellings."""
+        text = self.help_of("chat")
+        pair = re.search(r"  (-\w), %s\b" % re.escape(flag), text)
+        return bool(pair) and pair.group(1) in described
+
+    def test_man_page_has_no_flag_that_the_program_lacks(self):
+        known = {"--version", "-V", "-", "--"}
+        for command in COMMANDS:
+            known |= self.flags_in(self.help_of(command))
+        for section, flags in self.man_sections().items():
+            self.assertEqual(flags - known, set(), section)
+
+    def test_man_page_has_every_command(self):
+        for command in COMMANDS:
+            self.assertRegex(self.man_page(), r"(?m)^\.Ss %s$" % command)
+
+    def test_version_names_build_and_kernel_sets(self):
+        text = self.succeed("--version").decode()
+        with open(os.path.join(ROOT, "include", "proofinfer.h"), encoding="utf-8") as file:
+            header = file.read()
+        numbers = [re.search(r"PROOFINFER_VERSION_%s (\d+)" % part, header).group(1) for part in ("MAJOR", "MINOR", "PATCH")]
+        self.assertTrue(text.startswith("proofinfer " + ".".join(numbers) + "\n"), text)
+        self.assertRegex(text, r"(?m)^build: .+$")
+        self.assertRegex(text, r"(?m)^kernel sets: scalar")
+
+    def test_named_kernel_sets_give_the_same_text(self):
+        model = self.saying(b"abc")
+        sets = re.search(r"kernel sets: (.*)", self.succeed("--version").decode()).group(1).split(", ")
+        for name in [name for name in sets if "(" not in name]:
+            self.assertEqual(self.succeed(model, "-n", "6", "--isa", name), b"abcabc\n")
+
+
+if __name__ == "__main__":
+    if not os.access(PROGRAM, os.X_OK):
+        sys.exit("no program at %s: name it with PROOFINFER_PROGRAM" % PROGRAM)
+    if not HAVE_MODELS:
+        print(SKIP_REASON)
+        sys.stdout.flush()
+    unittest.main(verbosity=1)
