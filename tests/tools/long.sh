@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# The long tier: checks that take longer than a commit may wait. long.sh [stage...]; without a stage, all of them. Prints seconds.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+. tests/tools/stages.sh
+
+build=build/long
+
+build_release() {
+  cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DPROOFINFER_BUILD_TESTS=ON
+  cmake --build "$build"
+}
+
+# Every test under Valgrind's memcheck, the programs with their internals included.
+valgrind_units() {
+  local program
+  for program in "$build"/tests/unit/unit_*; do
+    [ -x "$program" ] && [ -f "$program" ] || continue
+    case "$program" in *allocations) continue ;; esac  # replaces the allocator that memcheck watches
+    valgrind --quiet --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite "$program" --gtest_brief=1
+  done
+}
+
+# The concurrency tests again and again under ThreadSanitizer.
+tsan_repeated() {
+  cmake --preset tsan
+  cmake --build --preset tsan
+  ctest --preset tsan --repeat until-fail:20
+}
+
+stages=("$@")
+if [ ${#stages[@]} -eq 0 ]; then stages=(build_release valgrind_units tsan_repeated); fi
+for name in "${stages[@]}"; do stage "$name" "$name"; done
