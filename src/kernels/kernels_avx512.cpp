@@ -152,7 +152,8 @@ PI_INLINE Reg to_float(Quads x) { return _mm512_cvtepi32_ps(x); }
 PI_INLINE Quads round_away(Reg x) {
   Quads whole = _mm512_cvttps_epi32(x);
   Reg rest = _mm512_sub_ps(x, _mm512_cvtepi32_ps(whole));  // exact
-  __mmask16 up = _mm512_cmp_ps_mask(rest, _mm512_set1_ps(0.5f), _CMP_GE_OQ), down = _mm512_cmp_ps_mask(rest, _mm512_set1_ps(-0.5f), _CMP_LE_OQ);
+  __mmask16 up = _mm512_cmp_ps_mask(rest, _mm512_set1_ps(0.5f), _CMP_GE_OQ),
+            down = _mm512_cmp_ps_mask(rest, _mm512_set1_ps(-0.5f), _CMP_LE_OQ);
   whole = _mm512_mask_add_epi32(whole, up, whole, _mm512_set1_epi32(1));
   return _mm512_mask_sub_epi32(whole, down, whole, _mm512_set1_epi32(1));
 }
@@ -163,24 +164,9 @@ PI_INLINE void store_bytes(int8_t *p, Quads x) { _mm_storeu_si128(reinterpret_ca
 
 }  // namespace
 
-const Kernels PI_KERNELS = {PI_NAME,
-                                matvec_f32,
-                                matmul_f32,
-                                rmsnorm_f32,
-                                rope_angles_f32,
-                                rope_f32,
-                                scores_f32,
-                                softmax_f32,
-                                mix_f32,
-                                swiglu_f32,
-                                add_f32,
-                                divide_f32,
-                                canonical_nan_f32,
-                                pack_f32,
-                                quantize_q8,
-                                matvec_q8,
-                                matmul_q8,
-            pack_q8};
+const Kernels PI_KERNELS = {PI_NAME,           matvec_f32,  matmul_f32,  rmsnorm_f32, rope_angles_f32, rope_f32,
+                            scores_f32,        softmax_f32, mix_f32,     swiglu_f32,  add_f32,         divide_f32,
+                            canonical_nan_f32, pack_f32,    quantize_q8, matvec_q8,   matmul_q8,       pack_q8};
 
 const ElementaryForms PI_FORMS = {exp_f32, sin_f32, cos_f32};
 

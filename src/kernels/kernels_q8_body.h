@@ -118,8 +118,9 @@ void q8_all_panels(Q8Block b, size_t panel_count) {
 
 PI_INLINE Q8Block q8_shape(const int8_t *panels, size_t group_count, size_t group_size, float *out, size_t out_stride) {
   size_t group_bytes = pi_q8_block_bytes(group_size);
-  return Q8Block{panels,  group_count * group_bytes, group_count, pi_q8_padded(group_size) / 4, group_bytes, nullptr, nullptr,
-                 nullptr, out,                       out_stride};
+  return Q8Block{
+      panels,    group_count * group_bytes, group_count, pi_q8_padded(group_size) / 4, group_bytes, nullptr, nullptr, nullptr, out,
+      out_stride};
 }
 
 void matvec_q8(const int8_t *panels, size_t panel_count, size_t group_count, size_t group_size, const int8_t *q, const float *scales,
@@ -144,7 +145,8 @@ void q8_block_of_rows(const Q8Block &b, size_t panel_count, size_t row_count) {
 void matmul_q8(const int8_t *panels, size_t panel_count, size_t group_count, size_t group_size, const int8_t *q_blocks,
                const float *scales_blocks, const int32_t *sums_blocks, size_t row_count, float *out, size_t out_stride) {
   Q8Block shape = q8_shape(panels, group_count, group_size, out, out_stride);
-  size_t fit = kGroupBytes / shape.panel_bytes, unit = max_panels_q8<kMaxRowsQ8>();
+  // a panel without groups has no bytes: one more does not matter
+  size_t fit = kGroupBytes / (shape.panel_bytes + 1), unit = max_panels_q8<kMaxRowsQ8>();
   size_t group = row_count <= kMaxRowsQ8 ? panel_count : fit < unit ? unit : fit - fit % unit;
   for (size_t panel = 0; panel < panel_count; panel += group) {
     size_t count = panel_count - panel < group ? panel_count - panel : group;

@@ -22,10 +22,24 @@ void cos_scalar(const float *x, float *y, size_t n) {
 }  // namespace
 
 const Kernels kScalarKernels = {
-    "scalar",           pi_matvec_f32_scalar, pi_matmul_f32_scalar,        pi_rmsnorm_f32_scalar, pi_rope_angles_f32_scalar,
-    pi_rope_f32_scalar, pi_scores_f32_scalar, pi_softmax_f32_scalar,       pi_mix_f32_scalar,     pi_swiglu_f32_scalar,
-    pi_add_f32_scalar,  pi_divide_f32_scalar, pi_canonical_nan_f32_scalar, pi_pack_f32_scalar,
-    pi_quantize_q8_scalar, pi_matvec_q8_scalar, pi_matmul_q8_scalar, pi_pack_q8_scalar,
+    "scalar",
+    pi_matvec_f32_scalar,
+    pi_matmul_f32_scalar,
+    pi_rmsnorm_f32_scalar,
+    pi_rope_angles_f32_scalar,
+    pi_rope_f32_scalar,
+    pi_scores_f32_scalar,
+    pi_softmax_f32_scalar,
+    pi_mix_f32_scalar,
+    pi_swiglu_f32_scalar,
+    pi_add_f32_scalar,
+    pi_divide_f32_scalar,
+    pi_canonical_nan_f32_scalar,
+    pi_pack_f32_scalar,
+    pi_quantize_q8_scalar,
+    pi_matvec_q8_scalar,
+    pi_matmul_q8_scalar,
+    pi_pack_q8_scalar,
 };
 
 const ElementaryForms kScalarElementary = {exp_scalar, sin_scalar, cos_scalar};

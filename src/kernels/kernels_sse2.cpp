@@ -77,7 +77,6 @@ PI_INLINE Reg exp_reg(Reg x) { return each_lane<pi_expf>(x); }
 PI_INLINE Reg sin_reg(Reg x) { return each_lane<pi_sinf>(x); }
 PI_INLINE Reg cos_reg(Reg x) { return each_lane<pi_cosf>(x); }
 
-
 PI_INLINE Reg absolute(Reg x) { return _mm_andnot_ps(_mm_set1_ps(-0.0f), x); }
 
 using Quads = __m128i;
@@ -123,24 +122,9 @@ PI_INLINE void store_bytes(int8_t *p, Quads x) {
 
 }  // namespace
 
-const Kernels kSse2Kernels = {"sse2",
-                              matvec_f32,
-                              matmul_f32,
-                              rmsnorm_f32,
-                              rope_angles_f32,
-                              rope_f32,
-                              scores_f32,
-                              softmax_f32,
-                              mix_f32,
-                              swiglu_f32,
-                              add_f32,
-                              divide_f32,
-                              canonical_nan_f32,
-                              pack_f32,
-                              quantize_q8,
-                              matvec_q8,
-                              matmul_q8,
-            pack_q8};
+const Kernels kSse2Kernels = {"sse2",      matvec_f32, matmul_f32, rmsnorm_f32, rope_angles_f32, rope_f32,          scores_f32,
+                              softmax_f32, mix_f32,    swiglu_f32, add_f32,     divide_f32,      canonical_nan_f32, pack_f32,
+                              quantize_q8, matvec_q8,  matmul_q8,  pack_q8};
 
 const ElementaryForms kSse2Elementary = {exp_f32, sin_f32, cos_f32};
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/kernels.h"
+#include "proved/pack_index.h"
 
 namespace proofinfer {
 namespace {
@@ -54,31 +55,36 @@ class Random {
   std::mt19937 engine_;
 };
 
-// Exactly `count` floats in a heap block of their own, aligned to 64 bytes or, with `skew`, to 4 only, so that a sanitizer sees every
-// access outside. A copy has the same contents and alignment.
-class Floats {
+// Exactly `count` elements in a heap block of their own, aligned to 64 bytes or, with `skew`, to one element only, so that a sanitizer sees
+// every access outside. A copy has the same contents and alignment.
+template <typename T>
+class Block {
  public:
-  Floats(size_t count, bool skew) : count_(count), skew_(skew) {
+  Block(size_t count, bool skew) : count_(count), skew_(skew) {
     void *memory = nullptr;
-    size_t bytes = (count_ + skew_) * sizeof(float);
+    size_t bytes = (count_ + skew_) * sizeof(T);
     if (posix_memalign(&memory, 64, bytes ? bytes : 1) != 0) std::abort();
-    block_.reset(static_cast<float *>(memory));
+    block_.reset(static_cast<T *>(memory));
   }
-  Floats(const Floats &other) : Floats(other.count_, other.skew_) {
-    if (count_) std::memcpy(data(), other.data(), count_ * sizeof(float));
+  Block(const Block &other) : Block(other.count_, other.skew_) {
+    if (count_) std::memcpy(data(), other.data(), count_ * sizeof(T));
   }
-  float *data() const { return block_.get() + skew_; }
+  T *data() const { return block_.get() + skew_; }
   size_t count() const { return count_; }
-  float &operator[](size_t i) const { return data()[i]; }
+  T &operator[](size_t i) const { return data()[i]; }
 
  private:
   struct Free {
-    void operator()(float *block) const { std::free(block); }
+    void operator()(T *block) const { std::free(block); }
   };
   size_t count_;
   bool skew_;
-  std::unique_ptr<float, Free> block_;
+  std::unique_ptr<T, Free> block_;
 };
+
+using Floats = Block<float>;
+using Bytes = Block<int8_t>;
+using Ints = Block<int32_t>;
 
 Floats inputs(Random &random, size_t count, Values values, bool skew) {
   Floats floats(count, skew);
@@ -100,6 +106,14 @@ testing::AssertionResult same(const Floats &got, const Floats &expected) {
       return testing::AssertionFailure() << "element " << i << " of " << expected.count() << " is " << got[i] << " (" << std::hex
                                          << bits_of(got[i]) << "), not " << expected[i] << " (" << bits_of(expected[i]) << ")";
   }
+  return testing::AssertionSuccess();
+}
+
+template <typename T>
+testing::AssertionResult same_integers(const Block<T> &got, const Block<T> &expected) {
+  for (size_t i = 0; i < expected.count(); i++)
+    if (got[i] != expected[i])
+      return testing::AssertionFailure() << "element " << i << " of " << expected.count() << " is " << +got[i] << ", not " << +expected[i];
   return testing::AssertionSuccess();
 }
 
@@ -302,6 +316,162 @@ TEST_P(KernelsTest, canonical_nan_is_one_pattern_and_changes_nothing_else) {
   }
 }
 
+// ---- Q8_0 ----
+
+// Groups that are whole registers, whole dwords, neither.
+size_t group_size_of(Random &random, int i) {
+  if (i % 3 == 0) return 16 * random.between(1, 5);
+  return i % 3 == 1 ? 4 * random.between(1, 17) : random.between(1, 70);
+}
+
+// What the padding of activations and weights holds is 0; the kernels may count on that.
+Bytes quantized(Random &random, size_t groups, size_t group_size, int low, bool skew) {
+  size_t padded = pi_q8_padded(group_size);
+  Bytes q(groups * padded, skew);
+  for (size_t i = 0; i < q.count(); i++) {
+    int extreme = random.below(2) ? 127 : low;
+    int any = low + static_cast<int>(random.below(static_cast<size_t>(128 - low)));
+    q[i] = static_cast<int8_t>(i % padded >= group_size ? 0 : random.below(3) == 0 ? extreme : any);
+  }
+  return q;
+}
+
+// Panels of random weights, -128 among them.
+Bytes q8_panels(Random &random, size_t panel_count, size_t groups, size_t group_size, Values values) {
+  size_t block_bytes = pi_q8_block_bytes(group_size);
+  Bytes panels(panel_count * groups * block_bytes, false);
+  for (size_t block = 0; block < panel_count * groups; block++) {
+    Bytes rows = quantized(random, 16, group_size, -128, false);
+    int8_t *to = panels.data() + block * block_bytes;
+    for (size_t row = 0; row < 16; row++) {
+      for (size_t c = 0; c < pi_q8_padded(group_size); c++) to[pi_q8_weight(row, c)] = rows[row * pi_q8_padded(group_size) + c];
+      float scale = values == Values::kOrdinary ? random.ordinary() * 0.01f : random.draw(values);
+      std::memcpy(to + pi_q8_scale(group_size, row), &scale, sizeof scale);
+    }
+  }
+  return panels;
+}
+
+Ints sums_of(const Bytes &q, size_t groups, size_t padded, bool skew) {
+  Ints sums(groups, skew);
+  for (size_t g = 0; g < groups; g++) {
+    sums[g] = 0;
+    for (size_t c = 0; c < padded; c++) sums[g] += q[g * padded + c];
+  }
+  return sums;
+}
+
+TEST_P(KernelsTest, quantize_q8_equals_scalar) {
+  for (int i = 0; i < kCases; i++) {
+    size_t groups = random_.between(0, 6), group_size = group_size_of(random_, i), padded = pi_q8_padded(group_size);
+    Floats x = inputs(random_, groups * group_size, values(i), i & 1);
+    for (size_t g = 0; g < groups; g++) {  // zeros, and scales that are subnormal or underflow
+      float factor = random_.below(8) == 0   ? 0.0f
+                     : random_.below(8) == 0 ? std::ldexp(1.0f, -142 - static_cast<int>(random_.below(8)))
+                                             : 1.0f;
+      for (size_t j = 0; j < group_size; j++) x[g * group_size + j] *= factor;
+    }
+    Bytes got(groups * padded, i & 1), expected(groups * padded, i & 1);
+    Floats got_scales = outputs(groups, i & 2), expected_scales(got_scales);
+    Ints got_sums(groups, i & 1), expected_sums(groups, i & 1);
+    scalar_->quantize_q8(x.data(), groups, group_size, expected.data(), expected_scales.data(), expected_sums.data());
+    kernels_->quantize_q8(x.data(), groups, group_size, got.data(), got_scales.data(), got_sums.data());
+    ASSERT_TRUE(same_integers(got, expected)) << shape({groups, group_size});
+    ASSERT_TRUE(same(got_scales, expected_scales)) << shape({groups, group_size});
+    ASSERT_TRUE(same_integers(got_sums, expected_sums)) << shape({groups, group_size});
+  }
+}
+
+TEST_P(KernelsTest, quantize_q8_rounds_half_away_from_zero) {
+  constexpr size_t kSize = 512;
+  Floats x(kSize, false), scale(1, false);
+  Bytes q(kSize, false);
+  Ints sum(1, false);
+  for (size_t j = 0; j < kSize; j++) x[j] = static_cast<float>(j) * 0.5f - 127.0f;  // halves; the scale is 1
+  x[kSize - 1] = x[kSize - 2] = x[kSize - 3] = x[kSize - 4] = 127.0f;
+  for (size_t j = 0; j < kSize; j++) x[j] = std::fmin(x[j], 127.0f);
+  x[7] = 0.49999997f;
+  x[8] = -0.49999997f;
+  kernels_->quantize_q8(x.data(), 1, kSize, q.data(), scale.data(), sum.data());
+  ASSERT_EQ(scale[0], 1.0f);
+  for (size_t j = 0; j < kSize; j++) ASSERT_EQ(q[j], static_cast<int>(std::round(x[j]))) << x[j];
+}
+
+TEST_P(KernelsTest, matvec_q8_equals_scalar) {
+  for (int i = 0; i < kCases / 2; i++) {
+    size_t panel_count = random_.between(0, 14), groups = random_.between(0, 4), group_size = group_size_of(random_, i);
+    Bytes panels = q8_panels(random_, panel_count, groups, group_size, values(i));
+    Bytes q = quantized(random_, groups, group_size, -127, i & 1);
+    Floats scales = inputs(random_, groups, values(i), i & 1);
+    Ints sums = sums_of(q, groups, pi_q8_padded(group_size), i & 1);
+    Floats got = outputs(panel_count * 16, i & 1), expected(got);
+    scalar_->matvec_q8(panels.data(), panel_count, groups, group_size, q.data(), scales.data(), sums.data(), expected.data());
+    kernels_->matvec_q8(panels.data(), panel_count, groups, group_size, q.data(), scales.data(), sums.data(), got.data());
+    ASSERT_TRUE(same(got, expected)) << shape({panel_count, groups, group_size});
+  }
+}
+
+// Any lane may be missing a row and then holds anything.
+TEST_P(KernelsTest, matmul_q8_equals_scalar) {
+  for (int i = 0; i < kCases / 2; i++) {
+    size_t panel_count = random_.between(0, 8), groups = random_.between(0, 4), group_size = group_size_of(random_, i);
+    size_t row_count = random_.between(0, 19), blocks = (row_count + 7) / 8, padded = pi_q8_padded(group_size);
+    size_t stride = panel_count * 16 + random_.below(3);
+    Bytes panels = q8_panels(random_, panel_count, groups, group_size, values(i));
+    Bytes q(blocks * groups * padded * 8, i & 1);
+    Floats scales = inputs(random_, blocks * groups * 8, values(i), i & 1);
+    Ints sums(blocks * groups * 8, i & 1);
+    for (size_t row = 0; row < blocks * 8; row++) {
+      Bytes one = quantized(random_, groups, group_size, -127, false);
+      Ints one_sums = sums_of(one, groups, padded, false);
+      for (size_t g = 0; g < groups; g++) {
+        sums[(row / 8 * groups + g) * 8 + row % 8] = one_sums[g];
+        for (size_t c = 0; c < padded; c++)
+          q[((row / 8 * groups + g) * (padded / 4) + c / 4) * 32 + row % 8 * 4 + c % 4] = one[g * padded + c];
+      }
+    }
+    Floats got = outputs(row_count * stride, i & 1), expected(got);
+    scalar_->matmul_q8(panels.data(), panel_count, groups, group_size, q.data(), scales.data(), sums.data(), row_count, expected.data(),
+                       stride);
+    kernels_->matmul_q8(panels.data(), panel_count, groups, group_size, q.data(), scales.data(), sums.data(), row_count, got.data(),
+                        stride);
+    ASSERT_TRUE(same(got, expected)) << shape({panel_count, groups, group_size, row_count, stride});
+  }
+}
+
+TEST_P(KernelsTest, matvec_q8_is_exact_for_the_largest_group) {
+  constexpr size_t kGroup = 65536;
+  for (int weight : {-128, 127})
+    for (int activation : {-127, 127}) {
+      Bytes panels(pi_q8_block_bytes(kGroup), false), q(kGroup, false);
+      std::memset(panels.data(), weight, kGroup * 16);
+      for (size_t row = 0; row < 16; row++) {
+        float one = 1.0f;
+        std::memcpy(panels.data() + pi_q8_scale(kGroup, row), &one, sizeof one);
+      }
+      std::memset(q.data(), activation, kGroup);
+      float scale = 1.0f, out[16];
+      int32_t sum = activation * static_cast<int32_t>(kGroup);
+      kernels_->matvec_q8(panels.data(), 1, 1, kGroup, q.data(), &scale, &sum, out);
+      for (float result : out) ASSERT_EQ(result, static_cast<float>(weight * activation) * 65536.0f) << weight << " * " << activation;
+    }
+}
+
+TEST_P(KernelsTest, pack_q8_equals_scalar) {
+  for (int i = 0; i < kCases / 2; i++) {
+    size_t row_count = i % 2 ? 16 : random_.between(1, 16), lane = random_.between(0, 16 - row_count);
+    size_t groups = random_.between(0, 4), group_size = group_size_of(random_, i);
+    Bytes rows(row_count * groups * group_size, i & 1), got(groups * pi_q8_block_bytes(group_size), false);
+    Floats scales = inputs(random_, row_count * groups, values(i), i & 1);
+    for (size_t j = 0; j < rows.count(); j++) rows[j] = static_cast<int8_t>(random_.word());
+    for (size_t j = 0; j < got.count(); j++) got[j] = static_cast<int8_t>(j * 31);
+    Bytes expected(got);
+    scalar_->pack_q8(rows.data(), scales.data(), row_count, groups, group_size, lane, expected.data());
+    kernels_->pack_q8(rows.data(), scales.data(), row_count, groups, group_size, lane, got.data());
+    ASSERT_TRUE(same_integers(got, expected)) << shape({row_count, lane, groups, group_size});
+  }
+}
+
 std::string name_of(const testing::TestParamInfo<size_t> &info) { return kernels_at(info.param)->name; }
 
 INSTANTIATE_TEST_SUITE_P(Isa, KernelsTest, testing::Range(size_t(0), kernels_count()), name_of);
@@ -336,7 +506,8 @@ TEST(Dispatch, every_table_is_complete) {
   for (size_t i = 0; i < kernels_count(); i++) {
     const Kernels *k = kernels_at(i);
     EXPECT_TRUE(k->name && k->matvec_f32 && k->matmul_f32 && k->rmsnorm_f32 && k->rope_angles_f32 && k->rope_f32 && k->scores_f32 &&
-                k->softmax_f32 && k->mix_f32 && k->swiglu_f32 && k->add_f32 && k->divide_f32 && k->canonical_nan_f32 && k->pack_f32)
+                k->softmax_f32 && k->mix_f32 && k->swiglu_f32 && k->add_f32 && k->divide_f32 && k->canonical_nan_f32 && k->pack_f32 &&
+                k->quantize_q8 && k->matvec_q8 && k->matmul_q8 && k->pack_q8)
         << i;
   }
 }
