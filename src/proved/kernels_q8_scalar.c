@@ -50,7 +50,11 @@ void pi_quantize_q8_scalar(const float *x, size_t group_count, size_t group_size
 /* The exact dot of one row of a block with a quantized group, whose dwords of four are `q_step` bytes apart. */
 static int32_t group_dot(const int8_t *block, size_t row, size_t padded, const int8_t *q, size_t q_step) {
   int32_t sum = 0;
-  for (size_t c = 0; c < padded; c++) sum += (int32_t)block[pi_q8_weight(row, c)] * (int32_t)q[c / 4 * q_step + c % 4];
+  for (size_t c = 0; c < padded; c += 4) {
+    const int8_t *w = block + pi_q8_weight(row, c);
+    const int8_t *x = q + c / 4 * q_step;
+    sum += (int32_t)w[0] * (int32_t)x[0] + (int32_t)w[1] * (int32_t)x[1] + (int32_t)w[2] * (int32_t)x[2] + (int32_t)w[3] * (int32_t)x[3];
+  }
   return sum;
 }
 

@@ -29,7 +29,8 @@ Shape shape_of(const nlohmann::json &json) {
 }
 
 TEST(Support, legacy_checkpoints_are_the_recorded_files) {
-  for (const nlohmann::json &c : golden("run_c_f32.json")["cases"]) {
+  const nlohmann::json all = golden("run_c_f32.json");
+  for (const nlohmann::json &c : all["cases"]) {
     if (!c["seed"].is_number()) continue;
     std::vector<uint8_t> bytes = legacy_checkpoint(shape_of(c["shape"]), c["seed"]);
     EXPECT_EQ(sha256_hex(bytes), c["file_sha256"]) << c["name"];
@@ -38,7 +39,8 @@ TEST(Support, legacy_checkpoints_are_the_recorded_files) {
 }
 
 TEST(Support, version_2_checkpoints_are_the_recorded_files) {
-  for (const nlohmann::json &c : golden("runq_c_q80.json")["cases"])
+  const nlohmann::json all = golden("runq_c_q80.json");
+  for (const nlohmann::json &c : all["cases"])
     EXPECT_EQ(sha256_hex(version2_checkpoint(shape_of(c["shape"]), c["seed"], c["group_size"])), c["file_sha256"]) << c["name"];
 }
 

@@ -1,5 +1,5 @@
-// Float32 checkpoints against the recorded figures through the C API: every logit bit, greedy and sampled ids, for every kernel set and
-// several thread counts, whatever the split of the tokens into appends.
+// Float32 and Q8_0 checkpoints against the recorded figures through the C API: every logit bit, greedy and sampled ids, for every kernel set
+// and several thread counts, whatever the split of the tokens into appends.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,10 +16,18 @@ using nlohmann::json;
 
 namespace {
 
+// The float32 cases, then those of version 2.
 const std::vector<json> &cases() {
-  static const std::vector<json> all = golden("run_c_f32.json")["cases"];
+  static const std::vector<json> all = [] {
+    std::vector<json> both = golden("run_c_f32.json")["cases"];
+    const json quantized = golden("runq_c_q80.json");
+    both.insert(both.end(), quantized["cases"].begin(), quantized["cases"].end());
+    return both;
+  }();
   return all;
 }
+
+bool is_quantized(const json &c) { return c.contains("group_size"); }
 
 Shape shape_of(const json &c) {
   const json &s = c["shape"];
@@ -28,6 +36,7 @@ Shape shape_of(const json &c) {
 
 // The checkpoint's bytes: generated, or read where they are another project's. None: the file is absent.
 std::optional<std::vector<uint8_t>> checkpoint_of(const json &c) {
+  if (is_quantized(c)) return version2_checkpoint(shape_of(c), c["seed"], c["group_size"]);
   if (c["seed"].is_number()) return legacy_checkpoint(shape_of(c), c["seed"]);
   std::optional<std::string> path = model_path(c["name"].get<std::string>() + ".bin");
   return path ? read_file(*path) : std::nullopt;
@@ -118,7 +127,7 @@ std::vector<int32_t> generate(const Model &model, const Tokenizer &tokenizer, do
 
 }  // namespace
 
-class GoldenF32 : public testing::TestWithParam<size_t> {
+class Golden : public testing::TestWithParam<size_t> {
  protected:
   const json &c() const { return cases()[GetParam()]; }
 };
@@ -128,13 +137,13 @@ class GoldenF32 : public testing::TestWithParam<size_t> {
   if (!variable##_found) PROOFINFER_SKIP("real-models") << c()["name"] << ".bin is absent (set PROOFINFER_MODELS)"; \
   const std::vector<uint8_t> &variable = *variable##_found
 
-TEST_P(GoldenF32, file_is_the_recorded_one) {
+TEST_P(Golden, file_is_the_recorded_one) {
   CHECKPOINT_OR_SKIP(bytes);
-  if (c()["file_sha256"].is_null()) return;  // stories260K: its logits tell
+  if (!c().contains("file_sha256")) return;  // stories260K: its logits tell
   EXPECT_EQ(sha256_hex(bytes), c()["file_sha256"]);
 }
 
-TEST_P(GoldenF32, logits_are_equal_appended_at_once_and_one_by_one) {
+TEST_P(Golden, logits_are_equal_appended_at_once_and_one_by_one) {
   CHECKPOINT_OR_SKIP(bytes);
   const std::vector<int32_t> tokens = c()["tokens"];
   for (const std::string &isa : available_isas()) {
@@ -165,7 +174,7 @@ TEST_P(GoldenF32, logits_are_equal_appended_at_once_and_one_by_one) {
   }
 }
 
-TEST_P(GoldenF32, greedy_and_sampled_ids_are_equal) {
+TEST_P(Golden, greedy_and_sampled_ids_are_equal) {
   CHECKPOINT_OR_SKIP(bytes);
   for (const std::string &isa : available_isas()) {
     SCOPED_TRACE(isa);
@@ -182,10 +191,26 @@ TEST_P(GoldenF32, greedy_and_sampled_ids_are_equal) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, GoldenF32, testing::Range(size_t(0), cases().size()),
-                         [](const testing::TestParamInfo<size_t> &info) { return cases()[info.param]["name"].get<std::string>(); });
+INSTANTIATE_TEST_SUITE_P(All, Golden, testing::Range(size_t(0), cases().size()),
+                         [](const testing::TestParamInfo<size_t> &info) { return (is_quantized(cases()[info.param]) ? "q80_" : "f32_") + cases()[info.param]["name"].get<std::string>(); });
 
-TEST(GoldenF32Cases, all_nine_are_there) { EXPECT_EQ(cases().size(), 9u); }
+TEST(GoldenCases, all_are_there) {
+  EXPECT_EQ(std::count_if(cases().begin(), cases().end(), is_quantized), 5);
+  EXPECT_EQ(cases().size(), 9u + 5u);
+}
+
+TEST(GoldenVersion1, file_gives_the_logits_of_the_legacy_file) {
+  for (const json &c : cases()) {
+    if (is_quantized(c) || !c["seed"].is_number() || c["name"] == "stories15M_shape") continue;
+    Model model = open_model(version1_checkpoint(shape_of(c), c["seed"]));
+    ASSERT_TRUE(model);
+    EXPECT_STREQ(proofinfer_model_get_text(model.get(), PROOFINFER_MODEL_FORMAT), "llama2.c version 1");
+    Session session = make_session(model);
+    const std::vector<int32_t> tokens = c["tokens"];
+    ASSERT_TRUE(append(session, tokens).ok());
+    EXPECT_EQ(digest(logits_of(session, 0, tokens.size())), c["logits_sha256"]) << c["name"];
+  }
+}
 
 // Splits of one sequence: a model with grouped heads and room for more than one KV page.
 class Splits : public testing::TestWithParam<std::string> {

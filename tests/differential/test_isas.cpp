@@ -1,0 +1,249 @@
+// Random models, schedules and neighbours: the logits of every session, on any kernel set, with any threads, alone or in batches, are those of
+// the scalar kernels on one thread alone, one token at a time. Prints what it drew. PROOFINFER_PROPERTY_SEED replays a seed,
+// PROOFINFER_PROPERTY_COUNT changes the number of combinations.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "support/checkpoint.h"
+#include "support/handles.h"
+
+namespace proofinfer_test {
+
+namespace {
+
+constexpr uint64_t kDefaultSeed = 20260131;
+constexpr uint64_t kDefaultCount = 2016;
+constexpr size_t kCombinationsPerModel = 12;
+
+uint64_t from_environment(const char *name, uint64_t otherwise) {
+  const char *text = std::getenv(name);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+// splitmix64: the same draws on every machine.
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed) {}
+  uint64_t next() {
+    uint64_t z = state_ += 0x9E3779B97F4A7C15u;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    return z ^ z >> 31;
+  }
+  size_t below(size_t n) { return size_t(next() % n); }
+  size_t between(size_t low, size_t high) { return low + below(high - low + 1); }
+  bool chance(size_t percent) { return below(100) < percent; }
+  template <typename T>
+  T pick(std::initializer_list<T> choices) {
+    return *(choices.begin() + std::ptrdiff_t(below(choices.size())));
+  }
+
+ private:
+  uint64_t state_;
+};
+
+struct Drawn {
+  Shape shape;
+  int32_t group_size = 0;  // 0: float32
+  std::vector<uint8_t> file;
+  bool has_minus_128 = false;
+};
+
+Drawn draw_model(Random &random) {
+  Drawn d;
+  int32_t head_size = random.pick({2, 2, 4, 6, 8, 10, 16, 18});
+  int32_t n_kv_heads = random.pick({1, 1, 2, 3});
+  int32_t kv_mul = random.pick({1, 2, 3, 4});
+  if (random.chance(50)) d.group_size = random.pick({1, 2, 3, 4, 6, 8, 12, 16});
+  if (d.group_size) {  // a group divides dim = head_size * heads
+    head_size = random.pick({2, 4, 8, 12});
+    while (head_size * n_kv_heads * kv_mul % d.group_size != 0) kv_mul++;
+  }
+  d.shape.n_heads = n_kv_heads * kv_mul;
+  d.shape.n_kv_heads = n_kv_heads;
+  d.shape.dim = head_size * d.shape.n_heads;
+  d.shape.hidden_dim = int32_t(random.between(1, 70));
+  if (d.group_size) d.shape.hidden_dim = d.group_size * int32_t(random.between(1, 8));
+  d.shape.n_layers = int32_t(random.between(1, 2));
+  d.shape.vocab_size = int32_t(random.between(5, 60)) * (random.chance(30) ? -1 : 1);
+  d.shape.seq_len = random.chance(35) ? int32_t(random.between(65, 140)) : int32_t(random.between(8, 40));
+  uint64_t seed = random.next();
+  d.file = d.group_size ? version2_checkpoint(d.shape, seed, d.group_size) : legacy_checkpoint(d.shape, seed);
+  if (d.group_size && random.chance(50)) {
+    // Some int8 weights of the embedding become -128, which no quantizer writes and every kernel must take.
+    size_t begin = 256 + 4 * size_t(d.shape.dim) * (2 * size_t(d.shape.n_layers) + 1);
+    size_t count = size_t(d.shape.vocab()) * size_t(d.shape.dim);
+    for (size_t i = 0; i < count; i += 1 + random.below(20)) d.file[begin + i] = 0x80;
+    d.has_minus_128 = true;
+  }
+  return d;
+}
+
+Model open_with(const std::vector<uint8_t> &file, const std::string &isa, int64_t threads) {
+  Options options = make_options();
+  set_text(options, "isa", isa);
+  set(options, "threads", threads);
+  return open_model(file, options.get());
+}
+
+using Rows = std::vector<std::vector<float>>;
+
+// Tokens of several sequences, and their logits computed the plain way.
+struct Expected {
+  std::vector<std::vector<int32_t>> tokens;
+  std::vector<Rows> logits;
+};
+
+Expected expect_plain(const Drawn &d, Random &random, size_t sequences) {
+  Expected e;
+  Model model = open_with(d.file, "scalar", 1);
+  for (size_t s = 0; model && s < sequences; s++) {
+    size_t length = random.chance(60) ? size_t(d.shape.seq_len) : random.between(1, size_t(d.shape.seq_len));
+    std::vector<int32_t> tokens;
+    Rows rows;
+    Session session = make_session(model);
+    for (size_t i = 0; i < length; i++) {
+      tokens.push_back(int32_t(random.below(size_t(d.shape.vocab()))));
+      EXPECT_TRUE(append(session, {tokens.back()}, PROOFINFER_LOGITS_LAST).ok());
+      rows.push_back(logits(session, i));
+    }
+    e.tokens.push_back(std::move(tokens));
+    e.logits.push_back(std::move(rows));
+  }
+  return e;
+}
+
+// One combination: sessions that walk through their sequences in appends and batches of random size, with rewinds.
+class Walk {
+ public:
+  Walk(const Model &model, const Expected &expected, Random &random, size_t sessions) : expected_(expected), random_(random) {
+    proofinfer_batch *made = nullptr;
+    EXPECT_TRUE(answer_of(proofinfer_batch_create, model.get(), size_t(40), nullptr, &made).ok());
+    batch_ = Batch(made);
+    for (size_t i = 0; i < sessions; i++) sessions_.push_back(make_session(model));
+  }
+
+  bool run() {
+    for (size_t steps = 0; steps < 400 && left(); steps++)
+      if (!(random_.chance(60) && sessions_.size() > 1 ? batch_step() : append_step())) return false;
+    return true;
+  }
+  bool split() const { return split_; }
+  bool batched() const { return batched_; }
+
+ private:
+  size_t position(size_t i) const { return proofinfer_session_position(sessions_[i].get()); }
+  size_t length(size_t i) const { return expected_.tokens[i].size(); }
+  bool left() const {
+    for (size_t i = 0; i < sessions_.size(); i++)
+      if (position(i) < length(i)) return true;
+    return false;
+  }
+
+  bool same(size_t i, size_t at) const {
+    std::vector<float> got = logits(sessions_[i], at);
+    const std::vector<float> &want = expected_.logits[i][at];
+    if (got.size() == want.size() && std::memcmp(got.data(), want.data(), got.size() * sizeof(float)) == 0) return true;
+    ADD_FAILURE() << "session " << i << " of " << sessions_.size() << ", position " << at;
+    return false;
+  }
+
+  bool append_step() {
+    size_t i = random_.below(sessions_.size());
+    if (position(i) == length(i)) return true;
+    if (random_.chance(8) && position(i) > 0) {
+      EXPECT_TRUE(answer_of(proofinfer_session_rewind, sessions_[i].get(), random_.below(position(i))).ok());
+      return true;
+    }
+    size_t begin = position(i);
+    size_t count = random_.between(1, length(i) - begin);
+    split_ = split_ || count < length(i);
+    std::vector<int32_t> part(expected_.tokens[i].begin() + std::ptrdiff_t(begin), expected_.tokens[i].begin() + std::ptrdiff_t(begin + count));
+    Answer answer = append(sessions_[i], part);
+    EXPECT_TRUE(answer.ok()) << answer;
+    for (size_t at = begin; answer.ok() && at < begin + count; at++)
+      if (!same(i, at)) return false;
+    return answer.ok();
+  }
+
+  bool batch_step() {
+    struct Wanted {
+      size_t session, at;
+    };
+    std::vector<Wanted> wanted;
+    size_t rows = 0;
+    for (size_t i = 0; i < sessions_.size(); i++) {
+      if (random_.chance(25)) continue;
+      size_t count = random_.chance(70) ? 1 : random_.between(1, 4);
+      for (size_t k = 0; k < count && position(i) + k < length(i) && rows < 40; k++, rows++) {
+        bool want = random_.chance(80);
+        Answer answer = answer_of(proofinfer_batch_add, batch_.get(), sessions_[i].get(), expected_.tokens[i][position(i) + k], int32_t(want));
+        EXPECT_TRUE(answer.ok()) << answer;
+        if (want) wanted.push_back({i, position(i) + k});
+      }
+    }
+    batched_ = batched_ || rows > 1;
+    Answer answer = answer_of(proofinfer_batch_evaluate, batch_.get(), nullptr);
+    EXPECT_TRUE(answer.ok()) << answer;
+    for (const Wanted &w : wanted)
+      if (!same(w.session, w.at)) return false;
+    return answer.ok();
+  }
+
+  const Expected &expected_;
+  Random &random_;
+  std::vector<Session> sessions_;
+  Batch batch_;
+  bool split_ = false, batched_ = false;
+};
+
+}  // namespace
+
+TEST(Isas, any_combination_gives_the_bits_of_scalar_alone) {
+  uint64_t seed = from_environment("PROOFINFER_PROPERTY_SEED", kDefaultSeed);
+  uint64_t total = from_environment("PROOFINFER_PROPERTY_COUNT", kDefaultCount);
+  std::printf("seed %llu, %llu combinations\n", (unsigned long long)seed, (unsigned long long)total);
+  std::vector<std::string> isas = available_isas();
+  std::map<std::string, size_t> histogram;
+  for (uint64_t drawn = 0; drawn < total;) {
+    Random random(seed ^ (drawn / kCombinationsPerModel * 0x2545F4914F6CDD1Du));
+    Drawn d = draw_model(random);
+    Expected expected = expect_plain(d, random, 8);
+    for (size_t k = 0; k < kCombinationsPerModel && drawn < total; k++, drawn++) {
+      const std::string &isa = isas[drawn % isas.size()];
+      int64_t threads = random.pick({1, 2, 3, 7});
+      size_t sessions = random.between(1, 8);
+      SCOPED_TRACE("seed " + std::to_string(seed) + ", combination " + std::to_string(drawn) + ": " + isa + ", threads " +
+                   std::to_string(threads) + ", sessions " + std::to_string(sessions) + ", dim " + std::to_string(d.shape.dim) +
+                   ", hidden_dim " + std::to_string(d.shape.hidden_dim) + ", group_size " + std::to_string(d.group_size));
+      Model model = open_with(d.file, isa, threads);
+      ASSERT_TRUE(model);
+      Walk walk(model, expected, random, sessions);
+      ASSERT_TRUE(walk.run());
+      histogram["isa " + isa]++;
+      histogram["sessions " + std::to_string(sessions)]++;
+      histogram["threads " + std::string(threads > 1 ? "> 1" : "1")]++;
+      histogram[d.group_size ? "type q8_0" : "type f32"]++;
+      histogram["head size 2"] += d.shape.head_size() == 2;
+      histogram["rows not divisible by 16"] += d.shape.dim % 16 || d.shape.hidden_dim % 16 || d.shape.vocab() % 16;
+      histogram["group size not divisible by 4"] += d.group_size % 4 != 0;
+      histogram["weights of -128"] += d.has_minus_128;
+      histogram["heads grouped (GQA)"] += d.shape.n_kv_heads > 1 && d.shape.n_kv_heads < d.shape.n_heads;
+      histogram["heads grouped (MQA)"] += d.shape.n_kv_heads == 1 && d.shape.n_heads > 1;
+      histogram["context over 64"] += d.shape.seq_len > 64;
+      histogram["separate classifier"] += !d.shape.shared_classifier();
+      histogram["split"] += walk.split();
+      histogram["batched"] += walk.batched();
+    }
+  }
+  for (const auto &[stratum, count] : histogram) {
+    std::printf("  %-32s %zu\n", stratum.c_str(), count);
+    EXPECT_GE(count, total / 100) << stratum << " was hardly drawn";
+  }
+}
+
+}  // namespace proofinfer_test
