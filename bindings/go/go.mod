@@ -1,0 +1,3 @@
+module proofinfer.example/proofinfer
+
+go 1.24

@@ -1,0 +1,6 @@
+//go:build !proofinfer_static
+
+package proofinfer
+
+// #cgo pkg-config: proofinfer
+import "C"

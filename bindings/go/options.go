@@ -1,0 +1,118 @@
+package proofinfer
+
+// #include <proofinfer.h>
+import "C"
+
+import "fmt"
+
+// Option is one named setting of a function that loads or creates something. Each function reads the options of its own scope and
+// ignores the others, so one list can serve them all; the last of two with one name counts. [Options] lists them with bounds and defaults.
+type Option struct {
+	name  string
+	value any
+}
+
+// Threads sets how many threads compute, the caller's included (scope model; default 1).
+func Threads(n int) Option { return Option{"threads", int64(n)} }
+
+// ISA picks a kernel set by name, or "auto" (scopes model, session, batch). The results do not depend on it.
+func ISA(name string) Option { return Option{"isa", name} }
+
+// MemoryLimit sets the most bytes that the object may hold at once; 0: no limit (scopes model, tokenizer, session, sampler, batch).
+func MemoryLimit(bytes uint64) Option { return Option{"memory_limit_bytes", bytes} }
+
+// ContextLength sets the positions to reserve room for; 0: the model's, at most 4096 (scope session).
+func ContextLength(positions int) Option { return Option{"context_length", int64(positions)} }
+
+// Temperature divides the logits; 0 takes the likeliest token each time (scope sampler; default 0).
+func Temperature(t float64) Option { return Option{"temperature", t} }
+
+// TopP draws only among the likeliest tokens that have this probability together; 0 and 1 turn it off (scope sampler; default 0.9).
+func TopP(p float64) Option { return Option{"top_p", p} }
+
+// Seed sets the random generator's initial state (scope sampler; default 1).
+func Seed(seed uint64) Option { return Option{"seed", seed} }
+
+// MaxTokens sets the most tokens to generate; 0: until a stop token or the end of the context (scope generation).
+func MaxTokens(n int) Option { return Option{"max_tokens", int64(n)} }
+
+// StopTokens sets the ids that end a generation; none at all lets nothing end it (scope generation; default: what the tokenizer's format says).
+func StopTokens(tokens ...int32) Option { return Option{"stop_tokens", append([]int32{}, tokens...)} }
+
+// Set names an option as the C API does. value is an int64, uint64, float64, string or []int32, as the option's type asks.
+func Set(name string, value any) Option { return Option{name, value} }
+
+// set gives the option to a C options object.
+func (o Option) set(options *C.proofinfer_options) error {
+	name, nameBytes := text(o.name)
+	var object *C.proofinfer_error
+	var status C.int32_t
+	switch v := o.value.(type) {
+	case int64:
+		status = C.proofinfer_options_set_i64(options, name, nameBytes, C.int64_t(v), &object)
+	case uint64:
+		status = C.proofinfer_options_set_u64(options, name, nameBytes, C.uint64_t(v), &object)
+	case float64:
+		status = C.proofinfer_options_set_f64(options, name, nameBytes, C.double(v), &object)
+	case string:
+		value, valueBytes := text(v)
+		status = C.proofinfer_options_set_text(options, name, nameBytes, value, valueBytes, &object)
+	case []int32:
+		tokens, count := ids(v)
+		status = C.proofinfer_options_set_tokens(options, name, nameBytes, tokens, count, &object)
+	default:
+		return &Error{Code: ErrArgument, Message: fmt.Sprintf(
+			"option %q: expected an int64, uint64, float64, string or []int32, found %T", o.name, o.value)}
+	}
+	return failure(status, object)
+}
+
+// withOptions runs create with a C options object, NULL where there are none, that lives for the call. It checks the version first.
+func withOptions(options []Option, create func(*C.proofinfer_options) error) error {
+	if err := CheckVersion(); err != nil {
+		return err
+	}
+	if len(options) == 0 {
+		return create(nil)
+	}
+	var object *C.proofinfer_error
+	var settings *C.proofinfer_options
+	if err := failure(C.proofinfer_options_create(&settings, &object), object); err != nil {
+		return err
+	}
+	defer C.proofinfer_options_free(settings)
+	for _, option := range options {
+		if err := option.set(settings); err != nil {
+			return err
+		}
+	}
+	return create(settings)
+}
+
+// OptionInfo describes one option. Bounds and default are text, "" where the type has none.
+type OptionInfo struct {
+	Name, Type, Default, Lowest, Highest string
+	Scope                                string // "model,session"
+}
+
+var optionTypes = map[C.int32_t]string{
+	C.PROOFINFER_OPTION_I64: "int64", C.PROOFINFER_OPTION_U64: "uint64", C.PROOFINFER_OPTION_F64: "float64",
+	C.PROOFINFER_OPTION_TEXT: "string", C.PROOFINFER_OPTION_TOKENS: "[]int32",
+}
+
+// Options lists every option that the library knows.
+func Options() []OptionInfo {
+	infos := make([]OptionInfo, C.proofinfer_option_count())
+	for i := range infos {
+		index := C.size_t(i)
+		infos[i] = OptionInfo{
+			Name:    C.GoString(C.proofinfer_option_name(index)),
+			Type:    optionTypes[C.proofinfer_option_type(index)],
+			Default: C.GoString(C.proofinfer_option_default(index)),
+			Lowest:  C.GoString(C.proofinfer_option_lowest(index)),
+			Highest: C.GoString(C.proofinfer_option_highest(index)),
+			Scope:   C.GoString(C.proofinfer_option_scope(index)),
+		}
+	}
+	return infos
+}

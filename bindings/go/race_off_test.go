@@ -1,0 +1,5 @@
+//go:build !race && !asan
+
+package proofinfer
+
+const raceOrSanitizer = false
