@@ -14,8 +14,10 @@ CHANGED, INCOMPATIBLE = 4, 8  # bits of abidiff's exit code
 
 
 def describe(library, to):
-    subprocess.run(["abidw", "--headers-file", str(ROOT / "include" / "proofinfer.h"), "--drop-private-types", "--no-corpus-path",
-                    "--no-comp-dir-path", "--no-show-locs", "--type-id-style", "hash", "--out-file", str(to), library], check=True)
+    subprocess.run(["abidw", "--header-file", str(ROOT / "include" / "proofinfer.h"), "--drop-private-types", "--exported-interfaces-only",
+                    "--no-corpus-path", "--no-comp-dir-path", "--no-show-locs", "--type-id-style", "hash", "--out-file", str(to), library],
+                   check=True)
+    to.write_text(to.read_text().replace(str(ROOT) + "/", ""))
 
 
 def differences(old, new):
