@@ -21,6 +21,11 @@ valgrind_units() {
   done
 }
 
+# What CTest keeps for this tier: comparisons over every input.
+exhaustive() {
+  python3 -B tests/tools/run_tests.py --build-dir "$build" -C Long -R '^long\.'
+}
+
 # The concurrency tests again and again under ThreadSanitizer.
 tsan_repeated() {
   cmake --preset tsan
@@ -29,5 +34,5 @@ tsan_repeated() {
 }
 
 stages=("$@")
-if [ ${#stages[@]} -eq 0 ]; then stages=(build_release valgrind_units tsan_repeated); fi
+if [ ${#stages[@]} -eq 0 ]; then stages=(build_release exhaustive valgrind_units tsan_repeated); fi
 for name in "${stages[@]}"; do stage "$name" "$name"; done
