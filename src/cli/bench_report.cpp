@@ -23,7 +23,7 @@ std::string cell(const std::string &text, size_t width, bool right) {
 
 std::string line(const std::string &label, const std::string &middle, const std::string &low, const std::string &high,
                  const std::string &unit) {
-  return cell(label, 21, false) + cell(middle, 11, true) + cell(low, 11, true) + cell(high, 11, true) + "  " + unit + "\n";
+  return cell(label, 21, false) + cell(middle, 11, true) + cell(low, 11, true) + cell(high, 11, true) + unit + "\n";
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ std::string bench_table(const LoadedModel &model, const BenchPlan &plan, const s
     const bool is_bytes = figure.unit == std::string("bytes");
     const double scale = is_bytes ? 1e-6 : 1;
     text += line(figure.label, figure_text(median(figure.runs) * scale), many ? figure_text(*lowest * scale) : "",
-                 many ? figure_text(*highest * scale) : "", is_bytes ? "MB" : figure.unit);
+                 many ? figure_text(*highest * scale) : "", is_bytes ? "  MB" : std::string("  ") + figure.unit);
   }
   return text;
 }

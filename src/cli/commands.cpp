@@ -33,10 +33,10 @@ const Command kGenerate = {
     "generate",
     "continue a prompt (the command may be left out)",
     {"generate MODEL [flags]", "MODEL [flags]"},
-    "Prints the prompt and the text that the model puts behind it, then a newline, on\n"
-    "the standard output; notes and timing go to the standard error. The same\n"
-    "command gives the same bytes on every machine. The short flags mean what they\n"
-    "mean to the llama2.c program.\n",
+    "Prints the prompt and the text that the model puts behind it, then a newline, on "
+    "the standard output; notes and timing go to the standard error. The same "
+    "command gives the same bytes on every machine. The short flags mean what they "
+    "mean to the llama2.c program.",
     {{'i', "prompt", "TEXT", "The text to continue. Default: none, the model begins by itself."},
      {'\0', "prompt-file", "FILE", "The prompt is what this file holds, to the byte; - is the standard input."},
      {'n', "steps", "N",
@@ -66,10 +66,10 @@ const Command kChat = {
     "chat",
     "talk with a Llama 2 chat model",
     {"chat MODEL [flags]"},
-    "Asks for a system prompt (an empty line is none), then by turns for a line of\n"
-    "yours, and prints the model's answer. Ends with the end of the input (Ctrl-D), with\n"
-    "Ctrl-C, or when all positions are used. The model must have been trained for\n"
-    "chat; another one answers nonsense.\n",
+    "Asks for a system prompt (an empty line is none), then by turns for a line of "
+    "yours, and prints the model's answer. Ends with the end of the input (Ctrl-D), with "
+    "Ctrl-C, or when all positions are used. The model must have been trained for "
+    "chat; another one answers nonsense.",
     {{'i', "prompt", "TEXT", "The first line of yours, instead of asking for it."},
      kSystem,
      {'n', "steps", "N", "Positions to use in all, both sides included. 0, or more than the context, is the whole context. Default: 0."},
@@ -91,9 +91,9 @@ const Command kTokenize = {
     "tokenize",
     "turn text into token ids, or back",
     {"tokenize -z FILE [flags] [TEXT | -]", "tokenize MODEL [flags] [TEXT | -]", "tokenize -z FILE --decode [ID...]"},
-    "Prints the ids of the text on one line. Without TEXT, or with -, the text is\n"
-    "the standard input, to the byte. With --decode the ids may be separated by spaces\n"
-    "or commas, and a first id that begins a text is left out of what is printed.\n",
+    "Prints the ids of the text on one line. Without TEXT, or with -, the text is "
+    "the standard input, to the byte. With --decode the ids may be separated by spaces "
+    "or commas, and a first id that begins a text is left out of what is printed.",
     {{'z', "tokenizer", "FILE", "The tokenizer. Without this flag: the one beside MODEL, as for generate."},
      {'\0', "vocab", "N", "Pieces to read from the tokenizer. Default: the model's vocabulary; without MODEL, all that the file has."},
      {'\0', "bos", nullptr, "Put the id that begins a text first."},
@@ -111,8 +111,8 @@ const Command kInspect = {
     "inspect",
     "show what a model file holds",
     {"inspect MODEL [flags]"},
-    "Loads the model, which checks it, and prints its hyper-parameters, format, sizes\n"
-    "in bytes and every tensor with its shape and place in the file.\n",
+    "Loads the model, which checks it, and prints its hyper-parameters, format, sizes "
+    "in bytes and every tensor with its shape and place in the file.",
     {{'\0', "json", nullptr, "Print JSON instead."},
      {'\0', "context", "N", "Positions for which the memory of one session is told. Default: the model's, but at most 4096."},
      kThreads,
@@ -125,9 +125,9 @@ const Command kInspect = {
 const Command kBench = {"bench",
                         "measure loading, prompt and generation speed",
                         {"bench MODEL [flags]"},
-                        "Loads the model, reads a prompt in one go (prefill) and generates token by token\n"
-                        "(decode), several times, and prints the medians with the lowest and highest run, and\n"
-                        "the largest memory that the program had. No tokenizer is needed.\n",
+                        "Loads the model, reads a prompt in one go (prefill) and generates token by token "
+                        "(decode), several times, and prints the medians with the lowest and highest run, and "
+                        "the largest memory that the program had. No tokenizer is needed.",
                         {{'\0', "prompt-tokens", "N", "Tokens of the prompt. Default: 200, or half of the context."},
                          {'\0', "decode-tokens", "N", "Tokens to generate. Default: 200, or the rest of the context."},
                          {'\0', "repeats", "N", "Measured runs, after one that does not count. Default: 5."},
@@ -142,8 +142,8 @@ const Command kBench = {"bench",
 const Command kSelftest = {"selftest",
                            "check the library on this machine",
                            {"selftest"},
-                           "Runs a built-in model on every kernel set that this processor has and compares\n"
-                           "the results, bit for bit, with built-in figures.\n",
+                           "Runs a built-in model on every kernel set that this processor has and compares "
+                           "the results, bit for bit, with built-in figures.",
                            {kQuiet, kHelp},
                            {"proofinfer selftest"},
                            run_selftest};

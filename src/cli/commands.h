@@ -14,7 +14,7 @@ struct Command {
   const char *name;
   const char *summary;              // for the list of commands
   std::vector<const char *> usage;  // what follows "proofinfer " in the synopsis
-  const char *description;          // paragraphs; lines of at most 80 columns
+  const char *description;          // one paragraph
   std::vector<Flag> flags;
   std::vector<const char *> examples;  // "command    # what it does" or a bare command
   int (*run)(const Arguments &arguments);

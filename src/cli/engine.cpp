@@ -178,7 +178,9 @@ Engine::Engine(const Arguments &arguments, const std::string &model_path, int64_
 
 std::vector<int32_t> Engine::encode_prompt(std::string_view text) const { return encode(tokenizer_.get(), text, PROOFINFER_ENCODE_BOS); }
 
-void Engine::append_prompt(const std::vector<int32_t> &tokens) { append_tokens(session_.get(), tokens.data(), tokens.size(), !quiet_); }
+void Engine::append_prompt(const std::vector<int32_t> &tokens) {
+  append_tokens(session_.get(), tokens.data(), tokens.size(), !quiet_ && tokens.size() > 1);
+}
 
 void Engine::append(int32_t token) { append_tokens(session_.get(), &token, 1, false); }
 

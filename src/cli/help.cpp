@@ -51,7 +51,7 @@ std::string kernel_sets_text() {
 std::string help_text(const Command &command) {
   std::string text = std::string("proofinfer ") + command.name + " - " + command.summary + "\n\nUsage:\n";
   for (const char *usage : command.usage) text += std::string("  proofinfer ") + usage + "\n";
-  text += std::string("\n") + command.description + "\nFlags:\n";
+  text += "\n" + wrapped(command.description, 0) + "\n\nFlags:\n";
   for (const Flag &flag : command.flags) text += flag_text(flag);
   text += "\nExamples:\n";
   for (const char *example : command.examples) text += std::string("  ") + example + "\n";

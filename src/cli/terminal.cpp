@@ -174,19 +174,18 @@ Progress::~Progress() {
 
 void Progress::follow() {
   std::unique_lock<std::mutex> lock(mutex_);
-  bool drawn = false;
+  std::string drawn;
   std::chrono::milliseconds pause(300);
   while (!changed_.wait_for(lock, pause, [this] { return ended_; })) {
     uint64_t done = 0;
     uint64_t total = 0;
     proofinfer_cancel_progress(g_cancel.load(), &done, &total);
-    if (total) {
-      print_error("\r" + describe_(done, total) + "\033[K");
-      drawn = true;
-    }
+    const std::string line = total ? describe_(done, total) : drawn;
+    if (line != drawn) print_error("\r" + line + "\033[K");
+    drawn = line;
     pause = std::chrono::milliseconds(100);
   }
-  if (drawn) print_error("\r\033[K");
+  if (!drawn.empty()) print_error("\r\033[K");
 }
 
 std::string number_text(double value, int decimals) {
