@@ -140,7 +140,8 @@ static void stream(const proofinfer_tokenizer *tokenizer, const int32_t *tokens,
     length += needed;
   }
   DO(proofinfer_stream_flush(made, text, sizeof(text), &needed, &error));
-  check(needed == 0 && length >= strlen(PROMPT) && memcmp(all + length - strlen(PROMPT), PROMPT, strlen(PROMPT)) == 0, "the text again", NULL);
+  check(needed == 0 && length >= strlen(PROMPT) && memcmp(all + length - strlen(PROMPT), PROMPT, strlen(PROMPT)) == 0, "the text again",
+        NULL);
   proofinfer_stream_free(made);
 }
 
