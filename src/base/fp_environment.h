@@ -4,12 +4,7 @@
 
 #include <stdint.h>
 
-#if defined(__FAST_MATH__)
-#error "the arithmetic contract cannot be kept under -ffast-math or -Ofast"
-#endif
-#if !defined(__FLT_EVAL_METHOD__) || __FLT_EVAL_METHOD__ != 0
-#error "float expressions must be evaluated in float (FLT_EVAL_METHOD 0)"
-#endif
+#include "proved/float_contract.h"
 
 namespace proofinfer {
 

@@ -1,6 +1,7 @@
 /* The scalar elementary functions: the definition that every vector form must equal. fma() is one rounding on every machine; all other
  * products and sums are rounded one by one (-ffp-contract=off). */
 #include "proved/elementary.h"
+#include "proved/float_contract.h"
 
 #include <float.h>
 #include <math.h>

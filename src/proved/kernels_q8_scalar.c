@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "proved/float_contract.h"
 #include "proved/pack_index.h"
 
 #define PI_ROW_BLOCK 8

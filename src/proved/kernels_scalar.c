@@ -3,6 +3,7 @@
 #include <stdint.h>
 
 #include "proved/elementary.h"
+#include "proved/float_contract.h"
 #include "proved/kv_index.h"
 #include "proved/pack_index.h"
 

@@ -1,5 +1,7 @@
 #include "proved/sampling.h"
 
+#include "proved/float_contract.h"
+
 size_t pi_argmax_f32(const float *x, size_t n) {
   size_t best = 0;
   float largest = x[0];
