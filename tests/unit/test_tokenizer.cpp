@@ -332,7 +332,7 @@ TEST(Tokenizer, special_ids_that_the_vocabulary_lacks_are_minus_one_and_cannot_b
     Answer bos = encode_answer(tokenizer, "", PROOFINFER_ENCODE_BOS, &ids), eos = encode_answer(tokenizer, "", PROOFINFER_ENCODE_EOS, &ids);
     EXPECT_EQ(bos.status, size > 1 ? PROOFINFER_OK : PROOFINFER_E_FORMAT) << bos;
     EXPECT_EQ(eos.status, size > 2 ? PROOFINFER_OK : PROOFINFER_E_FORMAT) << eos;
-    if (size == 1) EXPECT_EQ(bos.message, "the id 1 is asked for and the vocabulary has 1 pieces");
+    EXPECT_EQ(bos.message, size > 1 ? "" : "the id 1 is asked for and the vocabulary has 1 pieces");
   }
   EXPECT_EQ(proofinfer_tokenizer_bos(nullptr), -1);
   EXPECT_EQ(proofinfer_tokenizer_eos(nullptr), -1);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -55,14 +56,21 @@ std::vector<size_t> piece_offsets(const std::vector<Piece> &pieces) {
 
 Bytes text_bytes(const std::string &text) { return Bytes(text.begin(), text.end()); }
 
-Bytes with_i32(Bytes bytes, size_t offset, int32_t value) {
-  std::memcpy(&bytes[offset], &value, 4);
+Bytes with_bytes(Bytes bytes, size_t offset, const Bytes &value) {
+  std::copy(value.begin(), value.end(), bytes.begin() + std::ptrdiff_t(offset));
   return bytes;
 }
 
-Bytes with_f32(Bytes bytes, size_t offset, float value) {
-  std::memcpy(&bytes[offset], &value, 4);
-  return bytes;
+Bytes with_i32(const Bytes &bytes, size_t offset, int32_t value) {
+  Bytes written;
+  put_i32(&written, value);
+  return with_bytes(bytes, offset, written);
+}
+
+Bytes with_f32(const Bytes &bytes, size_t offset, float value) {
+  Bytes written;
+  put_f32(&written, value);
+  return with_bytes(bytes, offset, written);
 }
 
 // What a file cut to `length` bytes must say.
