@@ -128,9 +128,14 @@ func (t *Tokenizer) Encode(s string, flags EncodeFlags) ([]int32, error) {
 	return tokens[:needed:needed], nil
 }
 
-// Decode turns token ids into text: whole UTF-8 characters, U+FFFD in place of bytes that are none.
+// Decode turns token ids into text: whole UTF-8 characters, U+FFFD in place of bytes that are none. A BOS that begins them gives no
+// text, so that decoding what [Tokenizer.Encode] made with [AddBOS] gives the text again.
 func (t *Tokenizer) Decode(tokens []int32) (string, error) {
-	stream, err := t.NewStream(NoToken)
+	previous := NoToken
+	if len(tokens) > 0 && tokens[0] == t.bos {
+		previous, tokens = tokens[0], tokens[1:]
+	}
+	stream, err := t.NewStream(previous)
 	if err != nil {
 		return "", err
 	}

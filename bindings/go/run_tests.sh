@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# All checks of the Go binding. PREFIX=FOLDER ./run_tests.sh [asan]; see README.md.
+set -uo pipefail
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=../examples/testing.sh
+. ../examples/testing.sh
+
+# go_tests NAME COMMAND... : a test run with -v; its tests are counted one by one, what failed and what was skipped is shown.
+go_tests() {
+  local name=$1 status=0 before=$failed
+  shift
+  echo "== $name"
+  "$@" >"$work/tests.log" 2>&1 || status=$?
+  passed=$((passed + $(grep -ac '^ *--- PASS' "$work/tests.log")))
+  failed=$((failed + $(grep -ac '^ *--- FAIL' "$work/tests.log")))
+  skipped=$((skipped + $(grep -ac '^ *--- SKIP' "$work/tests.log")))
+  grep -aoE 'SKIPPED\[.*|(overhead|Generation\.|memory [0-9]+|.* rounds in ).*' "$work/tests.log"
+  if [ "$status" -ne 0 ]; then
+    [ "$failed" -gt "$before" ] || failed=$((failed + 1))
+    grep -avE '^(=== | *--- (PASS|SKIP))' "$work/tests.log" | tail -n 80
+  fi
+}
+
+formatted() {
+  local files
+  files=$(gofmt -l .)
+  [ -z "$files" ] || { echo "gofmt would change: $files"; return 1; }
+}
+
+# readme_program FOLDER: the program of README.md as a module in FOLDER that uses the copy of the package beside it.
+readme_program() {
+  mkdir -p "$1"
+  sed -n '/^```go$/,/^```$/{/^```/d;p}' README.md >"$1/main.go"
+  (cd "$1" && go mod init example.test/story && go mod edit -require=proofinfer.example/proofinfer@v1.0.0 \
+    -replace=proofinfer.example/proofinfer="$work/module")
+}
+
+# story PROGRAM: it tells the story that the C program tells.
+story() {
+  local demo=$source_root/reference/demo
+  "$1" "$demo/demo.bin" "$demo/demo_tokenizer.bin" >"$work/story.txt" || return 1
+  cat "$work/story.txt"
+  diff <(head -c -1 "$work/expected.txt" | head -c 200) <(head -c 200 "$work/story.txt")
+}
+
+packaged_shared() {
+  local app=$work/app
+  mkdir -p "$app/lib" && cp -P "$libraries"/libproofinfer.so.* "$app/lib/" && (cd "$work/consumer" &&
+    CGO_LDFLAGS='-Wl,-rpath,$ORIGIN/lib' go build -o "$app/story" .)
+}
+
+packaged_static() {
+  (cd "$work/consumer" && go build -tags proofinfer_static -o "$work/app/story_static" .) &&
+    (cd "$work/module" && go vet -tags proofinfer_static ./... && go test -c -tags proofinfer_static -o "$work/app/static.test" .) &&
+    ! ldd "$work/app/story_static" | grep proofinfer
+}
+
+if [ "${1:-}" = asan ]; then
+  # The library and the C parts of the package under AddressSanitizer; leaks are looked for when the tests end.
+  flags="-fsanitize=address -fno-omit-frame-pointer"
+  build_library "$work/asan" -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++ -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_C_FLAGS="$flags" \
+    -DCMAKE_CXX_FLAGS="$flags" -DPROOFINFER_BUILD_PROGRAM=OFF || exit 1
+  use_library "$work/asan"
+  CC=gcc LD_LIBRARY_PATH=$libraries go_tests "tests under AddressSanitizer" go test -asan -count=1 -v .
+  finish
+fi
+
+provide_library
+step "gofmt" formatted
+step "go vet" go vet ./...
+export LD_LIBRARY_PATH=$libraries
+go_tests "tests" go test -count=1 -v ./...
+go_tests "tests under the race detector" go test -race -short -count=1 -v ./...
+
+mkdir "$work/module" && cp -r ./*.go go.mod internal "$work/module"
+"$prefix/bin/proofinfer" generate "$source_root/reference/demo/demo.bin" -q -i "Once upon a time" -t 0.8 -s 42 -n 110 >"$work/expected.txt"
+step "README program" readme_program "$work/consumer"
+step "packaged: shared" packaged_shared
+step "packaged: static" packaged_static
+mv "$prefix" "$prefix.away"
+unset LD_LIBRARY_PATH PKG_CONFIG_PATH
+step "packaged: shared, library moved away" story "$work/app/story"
+step "packaged: static, library moved away" story "$work/app/story_static"
+cd "$work/app" || exit 1
+go_tests "packaged: all tests, linked statically, libraries moved away" ./static.test -test.v -test.short
+finish
