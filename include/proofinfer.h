@@ -138,6 +138,8 @@ PROOFINFER_API void proofinfer_error_free(proofinfer_error *error);
  *
  *   name                 type    scope       meaning
  *   "threads"            i64     model       threads that compute, the caller's included; default 1
+ *   "share_from_bytes"   u64     model       work that streams fewer bytes of weights or cache than this is done by one thread, as waking others
+ *                                            would take longer; default 131072; bits do not depend on it
  *   "isa"                text    model,      "auto" or the name of a kernel set (proofinfer_isa_name); at a session or batch:
  *                                session,    overrides the model's; bits do not depend on it
  *                                batch

@@ -21,6 +21,7 @@ constexpr double kMaxTemperature = 1e30;
 
 enum OptionIndex {
   kThreads,
+  kShareFromBytes,
   kIsa,
   kMemoryLimit,
   kContextLength,
@@ -34,6 +35,7 @@ enum OptionIndex {
 
 constexpr OptionInfo kOptions[kOptionCount] = {
     {"threads", PROOFINFER_OPTION_I64, "1", "1", "1024", "model"},
+    {"share_from_bytes", PROOFINFER_OPTION_U64, "131072", "0", "18446744073709551615", "model"},
     {"isa", PROOFINFER_OPTION_TEXT, "auto", "", "", "model,session,batch"},
     {"memory_limit_bytes", PROOFINFER_OPTION_U64, "0", "0", "18446744073709551615", "model,tokenizer,session,sampler,batch"},
     {"context_length", PROOFINFER_OPTION_I64, "0", "0", "2147483647", "session"},
@@ -157,7 +159,10 @@ int32_t proofinfer_options_set_u64(proofinfer_options *options, const char *name
   Call call(error);
   int index = 0;
   Options *found = find(&call, options, name, name_bytes, PROOFINFER_OPTION_U64, &index);
-  if (found) (index == kSeed ? found->settings.seed : found->settings.memory_limit_bytes) = value;
+  if (found)
+    (index == kSeed              ? found->settings.seed
+     : index == kShareFromBytes ? found->settings.share_from_bytes
+                                : found->settings.memory_limit_bytes) = value;
   return call.end();
 }
 

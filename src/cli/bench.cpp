@@ -2,8 +2,10 @@
 #include "bench.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "commands.h"
+#include "machine_speed.h"
 #include "system.h"
 #include "terminal.h"
 
@@ -35,6 +37,7 @@ BenchPlan read_plan(const Arguments &arguments) {
   plan.prompt_count = static_cast<size_t>(arguments.integer("prompt-tokens", kDefaultTokens, 1, 1 << 20));
   plan.decode_count = static_cast<size_t>(arguments.integer("decode-tokens", kDefaultTokens, 0, 1 << 20));
   plan.repeats = static_cast<size_t>(arguments.integer("repeats", kDefaultRepeats, 1, 10000));
+  plan.bounds = !arguments.has("no-bounds");
   plan.quiet = arguments.has("quiet");
   return plan;
 }
@@ -74,28 +77,72 @@ void show_run(const BenchPlan &plan, size_t run) {
     print_error("\rmeasuring: run " + std::to_string(run + 1) + " of " + std::to_string(plan.repeats) + "\033[K");
 }
 
+// Bytes of weights that one token's evaluation reads: all but an embedding that is not the classifier too.
+double bytes_per_token(const LoadedModel &model) {
+  double bytes = static_cast<double>(model.get(PROOFINFER_MODEL_WEIGHT_BYTES));
+  if (model.get(PROOFINFER_MODEL_SHARED_CLASSIFIER)) return bytes;
+  const bool quantized = model.get(PROOFINFER_MODEL_GROUP_SIZE) > 0;
+  const double weights = static_cast<double>(model.get(PROOFINFER_MODEL_VOCAB_SIZE) * model.get(PROOFINFER_MODEL_DIM));
+  return bytes - weights * (quantized ? 1.0 + 4.0 / static_cast<double>(model.get(PROOFINFER_MODEL_GROUP_SIZE)) : 4.0);
+}
+
+// Multiplications and additions of the layers' matrices for one token; a prompt needs the classifier once only.
+double operations_per_token(const LoadedModel &model) {
+  const double dim = static_cast<double>(model.get(PROOFINFER_MODEL_DIM)), hidden_dim = static_cast<double>(model.get(PROOFINFER_MODEL_HIDDEN_DIM));
+  const double kv_dim = static_cast<double>(model.get(PROOFINFER_MODEL_HEAD_SIZE) * model.get(PROOFINFER_MODEL_N_KV_HEADS));
+  return 2 * static_cast<double>(model.get(PROOFINFER_MODEL_N_LAYERS)) * dim * (2 * dim + 2 * kv_dim + 3 * hidden_dim);
+}
+
+// The model's speed and, run by run beside it, what the machine could do.
+struct Speeds {
+  Figure prefill{"prefill_tokens_per_second", "prefill", "tok/s", {}};
+  Figure decode{"decode_tokens_per_second", "decode", "tok/s", {}};
+  Figure bandwidth{"read_gigabytes_per_second", "memory read", "GB/s", {}};
+  Figure arithmetic{"multiply_add_gigaflops", "multiply and add", "GFLOP/s", {}};
+};
+
+// The shares that a median of the model has of the median of its bound.
+std::vector<Figure> shares(const LoadedModel &model, const Speeds &speeds) {
+  std::vector<Figure> figures = {speeds.bandwidth, speeds.arithmetic, {"bytes_per_token", "read per token", "bytes", {bytes_per_token(model)}}};
+  if (!speeds.decode.runs.empty())
+    figures.push_back({"decode_share_of_read_bound", "decode of the bound", "", {median(speeds.decode.runs) * bytes_per_token(model) /
+                                                                               (median(speeds.bandwidth.runs) * 1e9)}});
+  if (model.get(PROOFINFER_MODEL_GROUP_SIZE) == 0)
+    figures.push_back({"prefill_share_of_multiply_add", "prefill of the peak", "", {median(speeds.prefill.runs) * operations_per_token(model) /
+                                                                                  (median(speeds.arithmetic.runs) * 1e9)}});
+  return figures;
+}
+
 std::vector<Figure> measure_speed(const LoadedModel &model, proofinfer_options *options, const BenchPlan &plan) {
   set_context_length(options, static_cast<int64_t>(plan.prompt_count + plan.decode_count));
   const Session session = make<Session>(proofinfer_session_create, model.model.get(), options);
   const int64_t vocab_size = model.get(PROOFINFER_MODEL_VOCAB_SIZE);
   const Sampler sampler = make<Sampler>(proofinfer_sampler_create, static_cast<int32_t>(vocab_size), options);
   const std::vector<int32_t> prompt = make_prompt(plan.prompt_count, vocab_size);
-  Figure prefill{"prefill_tokens_per_second", "prefill", "tok/s", {}};
-  Figure decode{"decode_tokens_per_second", "decode", "tok/s", {}};
   // The first run touches the memory and wakes the threads; it does not count.
   time_prefill(session.get(), prompt);
-  time_decode(session.get(), sampler.get(), std::min<size_t>(plan.decode_count, 8));
+  time_decode(session.get(), sampler.get(), plan.decode_count);
+  const double peak_bytes = static_cast<double>(peak_memory_bytes());  // before the bounds' own memory
+  const size_t threads = static_cast<size_t>(model.get(PROOFINFER_MODEL_THREADS));
+  std::optional<ReadBandwidth> bandwidth;
+  if (plan.bounds) bandwidth.emplace(static_cast<size_t>(bytes_per_token(model)), threads);
+  Speeds speeds;
   for (size_t run = 0; run < plan.repeats; run++) {
     show_run(plan, run);
-    prefill.runs.push_back(static_cast<double>(plan.prompt_count) / time_prefill(session.get(), prompt));
+    speeds.prefill.runs.push_back(static_cast<double>(plan.prompt_count) / time_prefill(session.get(), prompt));
+    if (bandwidth) speeds.bandwidth.runs.push_back(bandwidth->measure() / 1e9);
     const double seconds = time_decode(session.get(), sampler.get(), plan.decode_count);
-    if (plan.decode_count > 0) decode.runs.push_back(static_cast<double>(plan.decode_count) / seconds);
+    if (plan.decode_count > 0) speeds.decode.runs.push_back(static_cast<double>(plan.decode_count) / seconds);
+    if (bandwidth) speeds.arithmetic.runs.push_back(measure_multiply_add(threads) / 1e9);
   }
   if (!plan.quiet && stderr_is_terminal()) print_error("\r\033[K");
   const double session_bytes = static_cast<double>(proofinfer_session_memory_bytes(session.get()));
-  std::vector<Figure> figures = {prefill};
-  if (plan.decode_count > 0) figures.push_back(decode);
+  std::vector<Figure> figures = {speeds.prefill};
+  if (plan.decode_count > 0) figures.push_back(speeds.decode);
+  if (bandwidth)
+    for (const Figure &figure : shares(model, speeds)) figures.push_back(figure);
   figures.push_back({"session_memory_bytes", "session memory", "bytes", {session_bytes}});
+  figures.push_back({"peak_memory_bytes", "peak memory", "bytes", {peak_bytes}});
   return figures;
 }
 
@@ -117,7 +164,6 @@ int run_bench(const Arguments &arguments) {
   std::vector<Figure> figures = measure_load(path, options.get(), plan, &model);
   clip_to_context(plan, static_cast<size_t>(model.get(PROOFINFER_MODEL_SEQ_LEN)));
   append(figures, measure_speed(model, options.get(), plan));
-  figures.push_back({"peak_memory_bytes", "peak memory", "bytes", {static_cast<double>(peak_memory_bytes())}});
   print(arguments.has("json") ? bench_json(model, plan, figures) : bench_table(model, plan, figures));
   return kExitOk;
 }

@@ -8,6 +8,9 @@
 namespace proofinfer::cli {
 namespace {
 
+// A larger share of the machine's own speed than this cannot be.
+constexpr double kMeasuringError = 1.02;
+
 // Four significant digits, so that a tiny model's microseconds and a large one's minutes both say something.
 std::string figure_text(double value) {
   int decimals = 3;
@@ -45,6 +48,9 @@ std::string bench_table(const LoadedModel &model, const BenchPlan &plan, const s
     text += line(figure.label, figure_text(median(figure.runs) * scale), many ? figure_text(*lowest * scale) : "",
                  many ? figure_text(*highest * scale) : "", is_bytes ? "  MB" : std::string("  ") + figure.unit);
   }
+  for (const Figure &figure : figures)
+    if (figure.key == std::string("decode_share_of_read_bound") && median(figure.runs) > kMeasuringError)
+      text += "\nDecoding seems to read faster than the machine can: a measuring error, for example because the weights fit a cache.\n";
   return text;
 }
 

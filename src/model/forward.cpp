@@ -94,6 +94,13 @@ class Pass {
     kernels_.rmsnorm_f32(x(0), row_count_, w_.dim_stride_, weight, model_.dim(), normed(0), w_.dim_stride_);
   }
   void add_projected() { kernels_.add_f32(x(0), w_.projected_.data(), row_count_ * w_.dim_stride_); }
+  // Runs a task that streams about so many bytes on the team, or here where that would take longer.
+  void share(TeamTask task, void *context, size_t bytes) {
+    if (bytes < model_.share_from_bytes())
+      task(context, 0, 1);
+    else
+      team_->run(task, context);
+  }
   // Quantizes `count` rows, and puts them side by side if they are more than one.
   const QuantizedRows *quantize(const float *in, size_t in_stride, size_t count, size_t columns);
   // out[row] = matrix * in[row] for `count` rows; the threads share the matrix's rows.
@@ -181,7 +188,7 @@ void Pass::multiply(const PackedMatrix &matrix, const float *in, size_t in_strid
     in = w_.blocks_.data();
   }
   MatrixTask task{&kernels_, matrix, in, quants, count, out, out_stride};
-  team_->run(run_matrix_share, &task);
+  share(run_matrix_share, &task, matrix.panel_count * matrix.panel_bytes * count);
 }
 
 void Pass::embed() {
@@ -216,7 +223,9 @@ void Pass::attend(size_t layer) {
     Pass *pass;
     size_t layer;
   } task{this, layer};
-  team_->run(
+  size_t bytes = 0;  // of keys and values
+  for (size_t row = 0; row < row_count_; row++) bytes += (rows_[row].position + 1) * model_.dim() * 2 * sizeof(float);
+  share(
       [](void *context, size_t index, size_t count) {
         const Task &t = *static_cast<const Task *>(context);
         size_t n_heads = t.pass->model_.n_heads();
@@ -230,7 +239,7 @@ void Pass::attend(size_t layer) {
           at += heads;
         }
       },
-      &task);
+      &task, bytes);
 }
 
 // Of n positions, how many lie in the page that begins at position t.

@@ -67,6 +67,7 @@ class Model : public Object {
 
   const Kernels *kernels() const { return kernels_; }
   ThreadPool *pool() const { return &pool_; }
+  uint64_t share_from_bytes() const { return share_from_bytes_; }
   uint64_t weight_bytes() const { return weights_.count() + norms_.count() * sizeof(float); }
   size_t group_size() const { return group_size_; }  // 0: float32
 
@@ -86,6 +87,7 @@ class Model : public Object {
   Buffer<unsigned char> weights_;    // layers, embedding, classifier if separate, all packed
   Buffer<float> norms_;              // [n_layers][2][dim], then [dim]
   Buffer<float> rope_frequencies_;   // [head_size / 2]
+  uint64_t share_from_bytes_ = 0;
   const Kernels *kernels_ = nullptr;
   mutable ThreadPool pool_;
 };

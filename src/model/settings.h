@@ -15,6 +15,8 @@ struct Settings {
   MemoryHooks hooks;
   uint64_t memory_limit_bytes = 0;   // 0: none
   int64_t threads = 1;               // the caller's included
+  // Work that streams fewer bytes is not shared among threads: it is done before the others have noticed it, in some microseconds.
+  uint64_t share_from_bytes = uint64_t(128) << 10;
   const Kernels *kernels = nullptr;  // nullptr: not chosen
   int64_t context_length = 0;        // 0: min(seq_len, 4096)
   double temperature = 0.0;

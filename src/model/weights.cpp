@@ -185,6 +185,7 @@ Status Model::load(Source *source, const Settings &settings, Cancel *cancel, Mod
   Ref<Model> loaded(Object::make<Model>(settings.hooks, settings.memory_limit_bytes, "model", failure));
   if (!loaded) return failure->status;
   Model *m = loaded.get();
+  m->share_from_bytes_ = settings.share_from_bytes;
   m->kernels_ = settings.kernels ? settings.kernels : kernels_best();
   Status status = m->checkpoint_.open(source, failure);
   if (status != kOk) return status;

@@ -46,6 +46,7 @@ Model open_with(const std::vector<uint8_t> &bytes, const std::string &isa, int64
   Options options = make_options();
   set_text(options, "isa", isa);
   set(options, "threads", threads);
+  set_u64(options, "share_from_bytes", 0);  // however small the model is
   return open_model(bytes, options.get());
 }
 

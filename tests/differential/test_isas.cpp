@@ -87,6 +87,7 @@ Model open_with(const std::vector<uint8_t> &file, const std::string &isa, int64_
   Options options = make_options();
   set_text(options, "isa", isa);
   set(options, "threads", threads);
+  set_u64(options, "share_from_bytes", 0);  // these models are so small that threads would never share them
   return open_model(file, options.get());
 }
 

@@ -1,0 +1,157 @@
+#include "machine_speed.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "system.h"
+
+namespace proofinfer::cli {
+namespace {
+
+constexpr size_t kHugePageBytes = size_t{2} << 20;
+
+// Registers of 64 bytes: the compiler makes them several where the target has narrower ones.
+using Words = uint64_t __attribute__((vector_size(64)));
+using Floats = float __attribute__((vector_size(64)));
+constexpr size_t kFloats = 16;
+
+#define PI_ALWAYS_INLINE inline __attribute__((always_inline))
+
+// Tells the compiler that the value may have changed, and leaves it in its register.
+#if defined(__x86_64__)
+#define PI_HIDE(value) __asm__ volatile("" : "+v"(value))
+#elif defined(__aarch64__)
+#define PI_HIDE(value) __asm__ volatile("" : "+w"(value))
+#else
+#define PI_HIDE(value) __asm__ volatile("" : "+m"(value))
+#endif
+
+// Reads `count` vectors as kStreams streams side by side; the result only keeps the reads alive.
+template <size_t kStreams>
+PI_ALWAYS_INLINE uint64_t read_streams(const Words *data, size_t count) {
+  Words sums[kStreams][2] = {};
+  const size_t each = count / kStreams;
+  for (size_t i = 0; i + 2 <= each; i += 2)
+    for (size_t s = 0; s < kStreams; s++) {
+      sums[s][0] += data[s * each + i];
+      sums[s][1] += data[s * each + i + 1];
+    }
+  for (size_t s = 1; s < kStreams; s++) sums[0][0] += sums[s][0] + sums[s][1];
+  return sums[0][0][0] + sums[0][1][7];
+}
+
+// More sums than an addition's latency times the additions a cycle, so that no chain slows the others down; with the product and the factor
+// they fit 16 registers.
+constexpr size_t kSums = 12;
+constexpr size_t kRounds = 1 << 18;
+
+// Register: one of the target's own width, or values would be moved through memory.
+template <typename Register>
+PI_ALWAYS_INLINE float multiply_add_rounds() {
+  Register sums[kSums] = {}, factor = {}, x = {};
+  factor += 1e-3f;
+  x += 0.5f;
+  for (size_t round = 0; round < kRounds; round++)
+    for (size_t s = 0; s < kSums; s++) {
+      PI_HIDE(x);  // the product is another one each time
+      Register product = x * factor;
+      PI_HIDE(product);  // two instructions, whatever the compiler thinks of contraction
+      sums[s] += product;
+    }
+  for (size_t s = 1; s < kSums; s++) sums[0] += sums[s];
+  return sums[0][0];
+}
+
+struct Routines {
+  uint64_t (*read[3])(const Words *, size_t);
+  float (*multiply_add)();
+  size_t lanes;  // of a register of multiply_add
+};
+
+using Lanes4 = float __attribute__((vector_size(16)));
+using Lanes8 = float __attribute__((vector_size(32)));
+
+#define PI_ROUTINES(name, attribute, Register)                                                       \
+  attribute uint64_t read1_##name(const Words *p, size_t n) { return read_streams<1>(p, n); }        \
+  attribute uint64_t read4_##name(const Words *p, size_t n) { return read_streams<4>(p, n); }        \
+  attribute uint64_t read8_##name(const Words *p, size_t n) { return read_streams<8>(p, n); }        \
+  attribute float multiply_add_##name() { return multiply_add_rounds<Register>(); }                  \
+  constexpr Routines k_##name = {{read1_##name, read4_##name, read8_##name}, multiply_add_##name, sizeof(Register) / sizeof(float)};
+
+PI_ROUTINES(base, , Lanes4)
+#if defined(__x86_64__)
+PI_ROUTINES(avx2, __attribute__((target("avx2"))), Lanes8)
+PI_ROUTINES(avx512, __attribute__((target("avx512f,avx512dq"))), Floats)
+#endif
+
+const Routines &routines() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) return k_avx512;
+  if (__builtin_cpu_supports("avx2")) return k_avx2;
+#endif
+  return k_base;
+}
+
+// Seconds from the first thread's start to the last one's end.
+double time_threads(size_t threads, const std::function<void(size_t)> &work) {
+  const double start = seconds_now();
+  std::vector<std::thread> others;
+  for (size_t t = 1; t < threads; t++) others.emplace_back(work, t);
+  work(0);
+  for (std::thread &other : others) other.join();
+  return seconds_now() - start;
+}
+
+void *map(size_t bytes, bool huge) {
+  void *memory = mmap(nullptr, bytes + kHugePageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+#if defined(MADV_HUGEPAGE)
+  madvise(memory, bytes + kHugePageBytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+#endif
+  memset(memory, 1, bytes + kHugePageBytes);  // pages of zeros that were never written are all one page
+  return memory;
+}
+
+}  // namespace
+
+ReadBandwidth::ReadBandwidth(size_t bytes, size_t threads)
+    : bytes_((bytes / kHugePageBytes + 1) * kHugePageBytes), threads_(threads), memory_{map(bytes_, false), map(bytes_, true)} {}
+
+ReadBandwidth::~ReadBandwidth() {
+  for (void *memory : memory_)
+    if (memory) munmap(memory, bytes_ + kHugePageBytes);
+}
+
+double ReadBandwidth::measure() const {
+  double best = 0;
+  for (void *memory : memory_) {
+    if (!memory) continue;
+    const uintptr_t aligned = (reinterpret_cast<uintptr_t>(memory) + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+    const Words *data = reinterpret_cast<const Words *>(aligned);
+    const size_t each = bytes_ / sizeof(Words) / threads_;
+    for (auto read : routines().read) {
+      std::vector<uint64_t> results(threads_ * 8);  // a cache line each; written to, so that the reads are done
+      const double seconds = time_threads(threads_, [&](size_t t) { results[t * 8] = read(data + t * each, each); });
+      best = std::max(best, static_cast<double>(each * threads_ * sizeof(Words)) / seconds);
+    }
+  }
+  return best;
+}
+
+double measure_multiply_add(size_t threads) {
+  double best = 0;
+  for (int run = 0; run < 5; run++) {
+    std::vector<float> results(threads * kFloats);
+    const double seconds = time_threads(threads, [&](size_t t) { results[t * kFloats] = routines().multiply_add(); });
+    best = std::max(best, 2.0 * static_cast<double>(kRounds * kSums * routines().lanes * threads) / seconds);
+  }
+  return best;
+}
+
+}  // namespace proofinfer::cli
