@@ -122,6 +122,20 @@ const Command kInspect = {
     {"proofinfer inspect stories260K.bin", "proofinfer inspect stories260K.bin --json | python3 -m json.tool"},
     run_inspect};
 
+const Command kConvert = {"convert",
+                          "write a checkpoint in another format",
+                          {"convert FROM TO [flags]"},
+                          "Reads a llama2.c checkpoint of any format and writes it in another, row by row in little memory. "
+                          "The new file takes its name when it is complete; until then nothing of that name changes. "
+                          "Version 2 quantizes the weights to 8 bits in groups (Q8_0), a quarter of the size.",
+                          {{'\0', "to", "FORMAT", "legacy, v1 or v2. Default: v2."},
+                           {'\0', "group-size", "N",
+                            "v2: weights a group; divides dim and hidden_dim. Default: the largest power of two up to 64 that does."},
+                           kQuiet,
+                           kHelp},
+                          {"proofinfer convert stories15M.bin stories15M-q8.bin", "proofinfer convert stories15M-q8.bin back.bin --to legacy"},
+                          run_convert};
+
 const Command kBench = {"bench",
                         "measure loading, prompt and generation speed",
                         {"bench MODEL [flags]"},
@@ -152,7 +166,7 @@ const Command kSelftest = {"selftest",
 }  // namespace
 
 const std::vector<Command> &commands() {
-  static const std::vector<Command> list = {kGenerate, kChat, kTokenize, kInspect, kBench, kSelftest};
+  static const std::vector<Command> list = {kGenerate, kChat, kTokenize, kInspect, kConvert, kBench, kSelftest};
   return list;
 }
 

@@ -27,6 +27,7 @@ int run_generate(const Arguments &arguments);
 int run_chat(const Arguments &arguments);
 int run_tokenize(const Arguments &arguments);
 int run_inspect(const Arguments &arguments);
+int run_convert(const Arguments &arguments);
 int run_bench(const Arguments &arguments);
 int run_selftest(const Arguments &arguments);
 

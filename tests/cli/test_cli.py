@@ -28,7 +28,7 @@ STORIES = os.path.join(MODELS, "stories260K.bin")
 TOK512 = os.path.join(MODELS, "tok512.bin")
 GOLDEN = os.path.join(ROOT, "tests", "data", "golden", "cli_stories260K.json")
 MAN_PAGE = os.path.join(ROOT, "docs", "man", "proofinfer.1")
-COMMANDS = ["generate", "chat", "tokenize", "inspect", "bench", "selftest"]
+COMMANDS = ["generate", "chat", "tokenize", "inspect", "convert", "bench", "selftest"]
 LLAMA = "\N{LLAMA}".encode()
 
 HAVE_MODELS = os.path.isfile(STORIES) and os.path.isfile(TOK512)
@@ -337,6 +337,8 @@ class Usage(Case):
             (["tokenize", "a", "b", "c"], ["c"]),
             (["inspect", model, "--steps", "1"], ["--steps", "help inspect"]),
             (["bench", model, "--repeats", "0"], ["--repeats"]),
+            (["convert", model], ["convert", "help convert"]),
+            (["convert", model, "out.bin", "--to", "v3"], ["--to", "v3", "legacy"]),
             (["selftest", "x"], ["x"]),
         ]
         for arguments, parts in cases:
@@ -408,6 +410,15 @@ class Channels(Case):
             self.assertEqual(done.returncode, 1, arguments)
             self.assertIn(b"standard output", done.stderr)
 
+    def test_output_that_is_closed_is_never_taken_over_by_another_file(self):
+        def close():
+            os.close(0)
+            os.close(1)
+
+        done = subprocess.run([PROGRAM, "--help"], stdout=None, stderr=subprocess.PIPE, preexec_fn=close, timeout=60, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"standard output", done.stderr)
+
     def test_closed_standard_error_and_input_do_no_harm(self):
         model = self.saying(b"abc")
 
@@ -477,6 +488,20 @@ class Signals(Case):
             got, out = self.interrupted(number, model, "-n", "40000", wait_for=b"abcabc")
             self.assertEqual(got, code)
             self.assertRegex(out, rb"^(abc)+a?b?\n$")
+
+    def test_interrupt_ends_a_prompt_that_is_being_read(self):
+        model = self.saying(b"abc", seq_len=60000)
+        arguments = [model, "--prompt-file", "-", "-n", "0", "--context", "60000", "--threads", "1", "--isa", "scalar"]
+        child = subprocess.Popen([PROGRAM, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        child.stdin.write(b"x" * 59000)
+        child.stdin.close()
+        time.sleep(1)
+        child.send_signal(signal.SIGINT)
+        out, errors = child.stdout.read(), child.stderr.read()
+        child.stdout.close()
+        child.stderr.close()
+        # Nothing of the prompt is printed before all of it is read.
+        self.assertEqual((child.wait(timeout=60), out, errors), (130, b"", b""))
 
     def test_interrupt_ends_a_chat_that_waits_for_input(self):
         model = self.saying(b"abc")
@@ -630,6 +655,24 @@ class Tokenize(Case):
         for text, ids in ((" Hello world", "1 29871 15043 3186"), ("This is \N{LLAMA}.cpp", "1 910 338 29871 243 162 169 156 29889 8223"),
                           ("<s>", "1 529 29879 29958"), (" " * 64 + "X", "1 462 462 462 462 1060")):
             self.assertEqual(self.succeed("tokenize", "-z", tokenizer, "--bos", text).decode(), ids + "\n")
+
+
+class Convert(Case):
+    def test_round_trip_and_default_group_size(self):
+        model = self.saying(b"abc", seq_len=32)
+        v1, back, v2 = self.path("v1.bin"), self.path("back.bin"), self.path("v2.bin")
+        self.succeed("convert", model, v1, "--to", "v1")
+        self.succeed("convert", v1, back, "--to", "legacy")
+        with open(model, "rb") as before, open(back, "rb") as after:
+            self.assertEqual(before.read(), after.read())
+        done = run("convert", model, v2)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b"group size 2\n"))
+        self.assertEqual(json.loads(self.succeed("inspect", v2, "--json"))["element_type"], "q8_0")
+
+    def test_refuses_a_group_that_does_not_divide_and_leaves_no_file(self):
+        model = self.saying(b"abc", seq_len=32)
+        self.refuse(1, "convert", model, self.path("v2.bin"), "--group-size", "3", saying=["group_size is 3", "dim", "hidden_dim"])
+        self.assertFalse(os.path.exists(self.path("v2.bin")))
 
 
 class InspectAndBench(Case):

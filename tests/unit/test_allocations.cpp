@@ -112,6 +112,7 @@ TEST(Allocations, two_hundred_sampled_tokens_with_their_text_take_none) {
     CountingAllocator allocator;
     allocator.install(options);
     set(options, "threads", threads);
+    set_u64(options, "share_from_bytes", 0);
     set_f64(options, "temperature", 1.0);
     set_f64(options, "top_p", 0.9);
     set_tokens(options, "stop_tokens", {});

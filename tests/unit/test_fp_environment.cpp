@@ -23,6 +23,7 @@ struct Outcome {
 Outcome run(int64_t threads) {
   Options options = make_options();
   set(options, "threads", threads);
+  set_u64(options, "share_from_bytes", 0);
   set_f64(options, "temperature", 0.7);
   set_f64(options, "top_p", 0.9);
   set_tokens(options, "stop_tokens", {});
@@ -125,6 +126,7 @@ TEST_F(FpEnvironment, unmasked_exceptions_trap_nowhere_in_the_library) {
   for (int64_t threads : {1, 3}) {
     Options options = make_options();
     set(options, "threads", threads);
+    set_u64(options, "share_from_bytes", 0);
     set_f64(options, "temperature", 0.7);
     std::feclearexcept(FE_ALL_EXCEPT);
     feenableexcept(kTraps);

@@ -119,6 +119,7 @@ TEST(LifeCycle, eight_threads_on_one_model_get_the_bits_of_one) {
   for (int64_t threads : {1, 3}) {
     Options options = make_options();
     set(options, "threads", threads);
+    set_u64(options, "share_from_bytes", 0);
     SmallWorld world(options.get());
     std::atomic<int> wrong{0};
     std::vector<std::thread> workers;
@@ -234,6 +235,7 @@ TEST(LifeCycle, a_forked_child_computes_with_its_parents_model) {
   const std::vector<float> expected = expected_logits();
   Options options = make_options();
   set(options, "threads", 3);
+  set_u64(options, "share_from_bytes", 0);
   SmallWorld world(options.get());
   Session session = make_session(world.model);
   std::vector<int32_t> tokens = small_tokens(70);
@@ -257,6 +259,7 @@ TEST(LifeCycle, a_forked_child_computes_with_its_parents_model) {
 [[noreturn]] static void work_and_exit_without_freeing() {
   Options options = make_options();
   set(options, "threads", 3);
+  set_u64(options, "share_from_bytes", 0);
   static SmallWorld *world = new SmallWorld(options.get());
   static Session *session = new Session(make_session(world->model));
   std::exit(append(*session, small_tokens(70)).ok() ? 0 : 1);
@@ -268,6 +271,7 @@ TEST(LifeCycle, sixty_four_threads_finish) {
   const std::vector<float> expected = expected_logits();
   Options options = make_options();
   set(options, "threads", 64);
+  set_u64(options, "share_from_bytes", 0);
   SmallWorld world(options.get());
   Session session = make_session(world.model);
   ASSERT_TRUE(append(session, small_tokens(70), PROOFINFER_LOGITS_LAST).ok());
