@@ -1,0 +1,254 @@
+/// <reference lib="esnext.disposable" />
+/** Runs Llama-family language models on a CPU with libproofinfer; every output bit is the same everywhere. */
+
+/** One failure of the library. */
+export class ProofinferError extends Error {
+  readonly name: string;
+  /** The status' name, for example "PROOFINFER_E_IO", or an ERR_PROOFINFER_ code of this package. */
+  readonly code: string;
+  /** The status' number; undefined for the codes of this package. */
+  readonly status: number | undefined;
+}
+/** A handle was used after it was closed; code ERR_PROOFINFER_CLOSED. */
+export class ClosedError extends ProofinferError {}
+/** The library cannot be found or is of another major version; code ERR_PROOFINFER_LIBRARY. */
+export class LibraryError extends ProofinferError {}
+/** An AbortSignal stopped the operation; `cause` is the signal's reason. */
+export class AbortError extends Error {
+  readonly name: 'AbortError';
+  readonly code: 'ABORT_ERR';
+}
+
+/**
+ * Loads the library now and returns its path; otherwise the first use does. Tried are: `path`; the environment variable PROOFINFER_LIBRARY; the
+ * package's own copy; the system's libraries. One of the first two is the only one that is tried.
+ */
+export function loadLibrary(path?: string): string;
+/** The library's version, for example "1.0.0". */
+export function version(): string;
+/** How the library was built. */
+export function build(): string;
+/** Runs the library's built-in model on every kernel set of this CPU and compares it with built-in figures. */
+export function selfTest(): Promise<void>;
+
+export interface KernelSet {
+  name: string;
+  available: boolean;
+}
+/** The kernel sets of the library, slowest first. All give the same bits. */
+export function kernelSets(): KernelSet[];
+
+export interface OptionInfo {
+  name: string;
+  type: 'integer' | 'unsigned integer' | 'number' | 'string' | 'tokens';
+  default: string;
+  lowest: string;
+  highest: string;
+  scope: string[];
+}
+/** What the library can be told. */
+export function options(): OptionInfo[];
+
+/** How many calls of the library may run at the same time, and so how many threads of Node's pool it takes; 2 unless told otherwise. */
+export function setMaxWorkers(count: number): void;
+export function maxWorkers(): number;
+
+export interface Abortable {
+  /** Ends the operation with an AbortError; nothing has changed then. */
+  signal?: AbortSignal | undefined;
+}
+export interface ModelOptions extends Abortable {
+  /** Threads that compute; default 1. */
+  threads?: number | undefined;
+  /** A kernel set's name, or "auto". The results do not depend on it. */
+  isa?: string | undefined;
+  /** Most bytes that the object may hold; 0: no limit. */
+  memoryLimit?: number | bigint | undefined;
+}
+export interface TokenizerOptions extends Abortable {
+  memoryLimit?: number | bigint | undefined;
+}
+export interface SessionOptions extends Abortable {
+  /** Positions to reserve room for; 0 (default): the model's, at most 4096. */
+  contextLength?: number | undefined;
+  isa?: string | undefined;
+  memoryLimit?: number | bigint | undefined;
+}
+export interface BatchOptions {
+  isa?: string | undefined;
+  memoryLimit?: number | bigint | undefined;
+}
+export interface SamplerOptions {
+  /** 0 (default): the likeliest token each time. */
+  temperature?: number | undefined;
+  /** Draw only among the likeliest tokens that have this probability together; 0 and 1: off; default 0.9. */
+  topP?: number | undefined;
+  /** Initial state of the random generator; default 1. */
+  seed?: number | bigint | undefined;
+  memoryLimit?: number | bigint | undefined;
+}
+export interface GenerationOptions extends Abortable {
+  /** Most tokens to generate; 0 (default): until a stop token or the end of the context. */
+  maxTokens?: number | undefined;
+  /** Ids that end the generation; [] lets nothing end it; default: what the tokenizer's format says. */
+  stopTokens?: Iterable<number> | undefined;
+}
+
+/** What all handles have in common. Closing twice, in any order and during work does no harm; use after it is a ClosedError. */
+interface Handle extends AsyncDisposable, Disposable {
+  /** True after close() was called. */
+  readonly closed: boolean;
+  /** Frees the object when the work in flight has ended, and resolves then. */
+  close(): Promise<void>;
+}
+
+export interface ModelInfo {
+  readonly format: string;
+  readonly elementType: string;
+  readonly isa: string;
+  readonly dim: number;
+  readonly hiddenDim: number;
+  readonly layers: number;
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly vocabSize: number;
+  readonly seqLen: number;
+  readonly headSize: number;
+  readonly sharedClassifier: boolean;
+  readonly groupSize: number;
+  readonly fileBytes: number;
+  readonly weightBytes: number;
+  readonly memoryBytes: number;
+  readonly parameterCount: number;
+  readonly threads: number;
+}
+export interface Tensor {
+  name: string;
+  rows: number;
+  columns: number;
+  fileOffset: number;
+  fileBytes: number;
+  quantized: boolean;
+}
+type Bytes = ArrayBufferView | ArrayBuffer | SharedArrayBuffer;
+
+/** Weights and shape: immutable, shared by sessions. Sessions keep what they need of it. */
+export class Model {
+  private constructor();
+  /** Loads the checkpoint at a path. */
+  static open(path: string, options?: ModelOptions): Promise<Model>;
+  /** Loads a checkpoint from memory, which must stay as it is (neither written nor transferred) until the promise settles. */
+  static fromBytes(data: Bytes, options?: ModelOptions): Promise<Model>;
+  readonly info: ModelInfo;
+  readonly vocabSize: number;
+  /** The tensors of the checkpoint in file order. */
+  tensors(): Tensor[];
+  /** Makes an empty session. */
+  createSession(options?: SessionOptions): Promise<Session>;
+  /** Makes a batch with room for maxRows tokens a pass, 1 to 4096. */
+  createBatch(maxRows: number, options?: BatchOptions): Batch;
+}
+export interface Model extends Handle {}
+
+/** Vocabulary: immutable, shared. */
+export class Tokenizer {
+  private constructor();
+  /** Opens a tokenizer.bin of llama2.c. vocabSize: how many pieces to read, or the model that it is for. */
+  static open(path: string, vocabSize: number | Model, options?: TokenizerOptions): Promise<Tokenizer>;
+  static fromBytes(data: Bytes, vocabSize: number | Model, options?: TokenizerOptions): Promise<Tokenizer>;
+  readonly vocabSize: number;
+  readonly bos: number;
+  readonly eos: number;
+  /** Text to token ids. bos (default true), eos (default false): the ids to add. A Uint8Array is taken as UTF-8. */
+  encode(text: string | Uint8Array, options?: { bos?: boolean; eos?: boolean } & Abortable): Promise<Int32Array>;
+  /** The same at once, for short texts. */
+  encodeSync(text: string | Uint8Array, options?: { bos?: boolean; eos?: boolean }): Int32Array;
+  /** Token ids to text. A BOS that begins them gives none. */
+  decode(tokens: Iterable<number>): string;
+  /** The bytes of one id after the id `previous`; they may be part of a character. spelled: leave "<0x0A>" as it is. */
+  decodeToken(token: number, options?: { previous?: number; spelled?: boolean }): Uint8Array;
+  /** The piece of an id exactly as the file has it. */
+  piece(token: number): { bytes: Uint8Array; score: number };
+  /** A stream that turns ids into whole characters as they come. previous: the id before the first one. */
+  createStream(previous?: number): Stream;
+}
+export interface Tokenizer extends Handle {}
+
+/** Token ids to whole UTF-8 characters. */
+export class Stream {
+  private constructor();
+  /** The text that this id completes; may be empty. */
+  push(token: number): string;
+  /** What is held back: nothing, or U+FFFD for an incomplete character. */
+  flush(): string;
+}
+export interface Stream extends Handle {}
+
+/**
+ * One sequence of tokens and its KV cache. Calls that return promises wait for each other; the others fail with PROOFINFER_E_BUSY while one of
+ * those runs.
+ */
+export class Session {
+  private constructor();
+  readonly contextLength: number;
+  readonly position: number;
+  readonly memoryBytes: number;
+  /** A copy of the tokens appended so far. */
+  readonly tokens: Int32Array;
+  /** Evaluates tokens and keeps the logits asked for (default: the last position's). On failure the session is as before. */
+  append(tokens: Iterable<number>, options?: { logits?: 'none' | 'last' | 'all' } & Abortable): Promise<void>;
+  /** Copies the logits of a position, by default the last one, into a new array or the one given. */
+  logits(position?: number, into?: Float32Array): Float32Array;
+  /** Forgets everything from position on. */
+  rewind(position: number): void;
+  /** Continues the session with a prompt. Nothing is evaluated before the first piece is asked for. */
+  generate(tokenizer: Tokenizer, prompt: Iterable<number>, options?: GenerationOptions & SamplerOptions): Generation;
+  generate(tokenizer: Tokenizer, prompt: Iterable<number>, options: GenerationOptions & { sampler: Sampler }): Generation;
+}
+export interface Session extends Handle {}
+
+/** Tokens of many sessions in one pass over the weights; the bits of each session are those of running alone. */
+export class Batch {
+  private constructor();
+  /** Queues one token for a session. logits (default true): keep those of this token's position. */
+  add(session: Session, token: number, options?: { logits?: boolean }): void;
+  /** Evaluates what is queued and empties the queue. On failure no session has moved and the queue is kept. */
+  evaluate(options?: Abortable): Promise<void>;
+  /** Empties the queue. */
+  clear(): void;
+}
+export interface Batch extends Handle {}
+
+/** Picks tokens from logits and holds the random state. */
+export class Sampler {
+  private constructor();
+  static create(vocabSize: number, options?: SamplerOptions): Sampler;
+  sample(logits: Float32Array): number;
+  reseed(seed: number | bigint): void;
+}
+export interface Sampler extends Handle {}
+
+export type StopReason = 'token' | 'length' | 'context';
+export interface Piece {
+  /** The id, or null when the generation ended without one. */
+  token: number | null;
+  /** The text that the token completes: whole characters, maybe none. */
+  text: string;
+  /** Why this is the last piece, or null. */
+  stopReason: StopReason | null;
+}
+
+/**
+ * An async iterator of pieces. It ends after the piece with a stopReason and is closed then, as it is by a break. After an error
+ * nothing is lost: next() goes on, or close() frees it.
+ */
+export class Generation implements AsyncIterableIterator<Piece> {
+  private constructor();
+  readonly stopReason: StopReason | null;
+  next(): Promise<IteratorResult<Piece, undefined>>;
+  return(value?: unknown): Promise<IteratorResult<Piece, undefined>>;
+  [Symbol.asyncIterator](): this;
+  /** Makes the next piece this token instead of a sampled one. */
+  force(token: number): void;
+}
+export interface Generation extends Handle {}

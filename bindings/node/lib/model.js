@@ -1,0 +1,96 @@
+import { Owner, own, pointerOf } from './handle.js';
+import { bytesOf, call, create, native } from './native.js';
+import { size, withOptions } from './options.js';
+import { run } from './work.js';
+import { Session } from './session.js';
+import { Batch } from './batch.js';
+
+// Properties in the order of their numbers in the C API, from 1.
+const NUMBERS = [
+  'dim', 'hiddenDim', 'layers', 'heads', 'kvHeads', 'vocabSize', 'seqLen', 'headSize', 'sharedClassifier', 'groupSize', 'fileBytes',
+  'weightBytes', 'memoryBytes', 'parameterCount', 'threads',
+];
+const TEXTS = ['format', 'elementType', 'isa'];
+const TENSOR_NUMBERS = ['rows', 'columns', 'fileOffset', 'fileBytes', 'quantized'];
+
+function number(name, ...parameters) {
+  const value = new BigInt64Array(1);
+  call(name, ...parameters, value);
+  return Number(value[0]);
+}
+
+function readInfo(pointer) {
+  const info = {};
+  NUMBERS.forEach((name, i) => (info[name] = number('model_get_i64', pointer, i + 1)));
+  TEXTS.forEach((name, i) => (info[name] = native().model_get_text(pointer, i + 1)));
+  info.sharedClassifier = info.sharedClassifier === 1;
+  return Object.freeze(info);
+}
+
+/** Bytes for the library to read: a view of them, not a copy. */
+export function bytes(name, data) {
+  if (data instanceof ArrayBuffer || data instanceof SharedArrayBuffer) return new Uint8Array(data);
+  if (ArrayBuffer.isView(data)) return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  throw new TypeError(`${name}: expected a Uint8Array or an ArrayBuffer, found ${typeof data}`);
+}
+
+/** A path as the bytes that the library wants. */
+export function pathBytes(path) {
+  if (typeof path !== 'string') throw new TypeError(`path: expected a string, found ${typeof path}`);
+  return Buffer.from(path);
+}
+
+/** Weights and shape: immutable, shared by sessions. */
+export class Model extends Owner {
+  /** What the model says of itself; stays after close. */
+  info;
+  constructor(key, what, pointer) {
+    super(key, what, pointer);
+    this.info = readInfo(pointer);
+  }
+
+  /** Loads the checkpoint at a path. */
+  static async open(path, options = {}) {
+    return Model.#open('model_open', pathBytes(path), options);
+  }
+
+  /** Loads a checkpoint from memory, which must stay as it is until the promise settles; nothing of it is kept. */
+  static async fromBytes(data, options = {}) {
+    return Model.#open('model_open_memory', bytes('data', data), options);
+  }
+
+  static #open(name, source, options) {
+    const out = new BigUint64Array(1);
+    return withOptions(options, ['signal'], async (settings) => {
+      await run(name, options, (cancel) => [source, source.length, settings, cancel, out]);
+      return own(Model, 'model', out[0]);
+    });
+  }
+
+  get vocabSize() {
+    return this.info.vocabSize;
+  }
+
+  /** The tensors of the checkpoint in file order. */
+  tensors() {
+    const pointer = pointerOf(this, Model);
+    return Array.from({ length: Number(native().model_tensor_count(pointer)) }, (_, index) => {
+      const tensor = { name: bytesOf('model_tensor_name', [pointer, index]).toString() };
+      TENSOR_NUMBERS.forEach((name, i) => (tensor[name] = number('model_tensor_get_i64', pointer, index, i + 1)));
+      tensor.quantized = tensor.quantized === 1;
+      return tensor;
+    });
+  }
+
+  /** Makes an empty session; its room is reserved on a pool thread. */
+  async createSession(options = {}) {
+    return Session.create(this, options);
+  }
+
+  /** Makes a batch with room for maxRows tokens a pass. */
+  createBatch(maxRows, options = {}) {
+    const pointer = pointerOf(this, Model);
+    const rows = size('maxRows', maxRows);
+    return withOptions(options, [], (settings) => own(Batch, 'batch', create('batch_create', pointer, rows, settings)));
+  }
+}

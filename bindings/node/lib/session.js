@@ -1,0 +1,89 @@
+import { Generation } from './generation.js';
+import { Owner, expect, handleOf, own, pointerOf } from './handle.js';
+import { call, native } from './native.js';
+import { size, tokenArray, withOptions } from './options.js';
+import { Sampler } from './sampler.js';
+import { run } from './work.js';
+
+const LOGITS = { none: 0, last: 1, all: 2 };
+
+/** One sequence of tokens and its KV cache. Calls that return promises wait for each other; the others refuse while one of those runs. */
+export class Session extends Owner {
+  #contextLength;
+  #vocabSize;
+  constructor(key, what, pointer, vocabSize) {
+    super(key, what, pointer);
+    this.#contextLength = Number(native().session_context_length(pointer));
+    this.#vocabSize = vocabSize;
+  }
+
+  static create(model, options) {
+    const handle = handleOf(model);
+    const out = new BigUint64Array(1);
+    return withOptions(options, ['signal'], async (settings) => {
+      await run('session_create', { uses: [handle], signal: options.signal }, () => [handle.pointerInUse, settings, out]);
+      return own(Session, 'session', out[0], model.vocabSize);
+    });
+  }
+
+  /** The number of positions that there is room for. */
+  get contextLength() {
+    return this.#contextLength;
+  }
+
+  /** The number of tokens appended. */
+  get position() {
+    return Number(native().session_position(pointerOf(this, Session)));
+  }
+
+  /** All memory that the session holds. */
+  get memoryBytes() {
+    return Number(native().session_memory_bytes(pointerOf(this, Session)));
+  }
+
+  /** The tokens appended so far. */
+  get tokens() {
+    const tokens = new Int32Array(this.#contextLength);
+    const needed = new BigUint64Array(1);
+    call('session_tokens', pointerOf(this, Session), tokens, tokens.length, needed);
+    return tokens.slice(0, Number(needed[0]));
+  }
+
+  /** Evaluates tokens and keeps the logits asked for: 'none', 'last' or 'all'. On failure the session is as before. */
+  async append(tokens, { logits = 'last', signal } = {}) {
+    const handle = expect(this, Session);
+    const ids = tokenArray(tokens);
+    if (!Object.hasOwn(LOGITS, logits)) throw new TypeError(`logits: expected 'none', 'last' or 'all', found ${logits}`);
+    await run('session_append', { locks: [handle], uses: [handle], signal }, (cancel) => [
+      handle.pointerInUse, ids, ids.length, LOGITS[logits], cancel,
+    ]);
+  }
+
+  /** Copies the logits of a position, by default the last one, into a new array or the one given. */
+  logits(position = this.position - 1, into = new Float32Array(this.#vocabSize)) {
+    if (!(into instanceof Float32Array)) throw new TypeError('into: expected a Float32Array');
+    const needed = new BigUint64Array(1);
+    call('session_logits', pointerOf(this, Session), size('position', position), into, into.length, needed);
+    return into;
+  }
+
+  /** Forgets everything from position on, so that the next token lands there. */
+  rewind(position) {
+    call('session_rewind', pointerOf(this, Session), size('position', position));
+  }
+
+  /**
+   * Continues the session with a prompt, token ids; an empty one wants tokens with logits in the session. options: a sampler, or a
+   * sampler's settings (temperature, topP, seed); maxTokens, stopTokens, signal.
+   */
+  generate(tokenizer, prompt, options = {}) {
+    if (options.sampler !== undefined) return Generation.start(this, tokenizer, options.sampler, prompt, options);
+    const { temperature, topP, seed, memoryLimit, ...rest } = options;
+    const sampler = Sampler.create(this.#vocabSize, { temperature, topP, seed, memoryLimit });
+    try {
+      return Generation.start(this, tokenizer, sampler, prompt, rest);
+    } finally {
+      sampler.close(); // the generation keeps what it needs
+    }
+  }
+}

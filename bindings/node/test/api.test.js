@@ -1,0 +1,307 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import {
+  AbortError, LibraryError, Model, ProofinferError, Sampler, Session, Tokenizer, build, kernelSets, loadLibrary, maxWorkers, options, selfTest,
+  setMaxWorkers, version,
+} from 'proofinfer';
+import { collect, small, smallCheckpoint, smallPieces, smallTokenizer, smallWorld, temporaryFolder, tokenizerFile } from './support.js';
+
+const code = (name) => ({ name: 'ProofinferError', code: `PROOFINFER_E_${name}` });
+
+test('the library tells its version, kernels and options', async () => {
+  assert.match(version(), /^1\.\d+\.\d+$/);
+  assert.ok(build().length > 0);
+  assert.deepEqual(kernelSets()[0], { name: 'scalar', available: true });
+  await selfTest();
+  const seed = options().find((option) => option.name === 'seed');
+  assert.equal(seed.type, 'unsigned integer');
+  assert.equal(seed.default, '1');
+  assert.deepEqual(seed.scope, ['sampler']);
+  assert.equal(loadLibrary(), loadLibrary(loadLibrary()));
+  assert.throws(() => loadLibrary('/another/libproofinfer.so.1'), LibraryError);
+});
+
+test('a model tells its shape', async (t) => {
+  const { model } = await smallWorld(t, { threads: 2 });
+  const { info } = model;
+  const { dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size, seq_len } = small;
+  const { hiddenDim, layers, heads, kvHeads, vocabSize, seqLen } = info;
+  assert.deepEqual(
+    [info.dim, hiddenDim, layers, heads, kvHeads, vocabSize, seqLen],
+    [dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size, seq_len],
+  );
+  assert.equal(info.format, 'llama2.c legacy');
+  assert.equal(info.elementType, 'f32');
+  assert.equal(info.threads, 2);
+  assert.equal(info.sharedClassifier, true);
+  assert.equal(info.fileBytes, smallCheckpoint.length);
+  assert.ok(info.memoryBytes >= info.weightBytes && info.weightBytes >= 4 * info.parameterCount);
+  const wq = model.tensors().find((tensor) => tensor.name === 'layers.1.wq');
+  assert.deepEqual([wq.rows, wq.columns, wq.fileBytes, wq.quantized], [64, 64, 16384, false]);
+});
+
+test('paths are UTF-8', async () => {
+  const folder = temporaryFolder();
+  const path = join(folder, 'modèle \u{1F999}.bin');
+  writeFileSync(path, smallCheckpoint);
+  writeFileSync(join(folder, 'z.bin'), smallTokenizer);
+  const model = await Model.open(path);
+  const tokenizer = await Tokenizer.open(join(folder, 'z.bin'), model.vocabSize);
+  assert.deepEqual([tokenizer.vocabSize, tokenizer.bos, tokenizer.eos], [512, 1, 2]);
+  await Promise.all([model.close(), tokenizer.close()]);
+});
+
+test('failures carry code and message', async () => {
+  await assert.rejects(Model.open('/nowhere/model.bin'), (error) => {
+    assert.ok(error instanceof ProofinferError && error instanceof Error);
+    assert.equal(error.code, 'PROOFINFER_E_IO');
+    assert.equal(error.status, 4);
+    assert.match(error.message, /\/nowhere\/model\.bin/);
+    return true;
+  });
+  await assert.rejects(Model.open('a\0b'), code('ARGUMENT'));
+  await assert.rejects(Model.fromBytes(new Uint8Array(0)), { name: 'ProofinferError' });
+  await assert.rejects(Model.fromBytes(Buffer.from('<!DOCTYPE html><html><body>no model</body></html>')), code('UNRECOGNIZED'));
+  await assert.rejects(Model.fromBytes(smallCheckpoint.subarray(0, 5000)), { name: 'ProofinferError' });
+  await assert.rejects(Model.fromBytes(smallCheckpoint, { memoryLimit: 1000 }), code('LIMIT'));
+  await assert.rejects(Tokenizer.fromBytes(smallTokenizer, 513), code('TRUNCATED'));
+  for (const bad of [{ threads: 0 }, { threads: -1 }, { threads: 1e6 }, { temperature: -1 }, { temperature: NaN }, { topP: 2 }, { isa: 'z80' }])
+    await assert.rejects(Model.fromBytes(smallCheckpoint, bad), code('ARGUMENT'));
+});
+
+test('wrong types are TypeErrors and RangeErrors', async (t) => {
+  await assert.rejects(Model.open(7), TypeError);
+  await assert.rejects(Model.fromBytes('text'), TypeError);
+  await assert.rejects(Model.open('x', { thread: 2 }), /there is no thread; there are threads/);
+  await assert.rejects(Model.open('x', { threads: 1.5 }), TypeError);
+  await assert.rejects(Model.open('x', { signal: 'now' }), TypeError);
+  await assert.rejects(Model.open('x', null), TypeError);
+  await assert.rejects(Tokenizer.fromBytes(smallTokenizer, 2 ** 40), RangeError);
+  assert.throws(() => new Model(), TypeError);
+  assert.throws(() => Sampler.create(4, { seed: -1 }), RangeError);
+  assert.throws(() => setMaxWorkers(0), RangeError);
+  const { model, tokenizer } = await smallWorld(t);
+  const session = await model.createSession();
+  await assert.rejects(tokenizer.encode(7), TypeError);
+  await assert.rejects(session.append([1, 'two']), TypeError);
+  await assert.rejects(session.append([2 ** 31]), RangeError);
+  await assert.rejects(session.append('12'), TypeError);
+  await assert.rejects(session.append([1], { logits: 'some' }), TypeError);
+  assert.throws(() => session.generate(model, [1]), TypeError);
+  assert.throws(() => session.generate(tokenizer, [1], { sampler: {} }), TypeError);
+  assert.throws(() => session.rewind(-1), RangeError);
+  await session.close();
+});
+
+test('encode and decode go round trip', async (t) => {
+  const { tokenizer } = await smallWorld(t);
+  for (const text of ['', 'a', 'Hello the world', 'é\u{1F999}', '\0\x01', '日本語', 'the '.repeat(1000)]) {
+    const tokens = await tokenizer.encode(text, { eos: true });
+    assert.equal(tokens[0], 1);
+    assert.equal(tokens.at(-1), 2);
+    assert.deepEqual(tokenizer.encodeSync(text, { eos: true }), tokens);
+    assert.equal(tokenizer.decode(tokens.subarray(0, -1)), text);
+    assert.deepEqual(await tokenizer.encode(Buffer.from(text), { eos: true }), tokens);
+  }
+  assert.equal((await tokenizer.encode('', { bos: false })).length, 0);
+  assert.deepEqual(tokenizer.decodeToken(3 + 10), Uint8Array.of(10));
+  assert.equal(Buffer.from(tokenizer.decodeToken(3 + 10, { spelled: true })).toString(), '<0x0A>');
+  const { bytes, score } = tokenizer.piece(3);
+  assert.deepEqual([Buffer.from(bytes).toString(), score], ['<0x00>', -3]);
+  assert.throws(() => tokenizer.decodeToken(512), code('ARGUMENT'));
+});
+
+test('a stream never cuts a character', async (t) => {
+  const { tokenizer } = await smallWorld(t);
+  const stream = tokenizer.createStream();
+  const pieces = Array.from(Buffer.from('é\u{1F999}'), (byte) => stream.push(3 + byte));
+  assert.deepEqual(pieces, ['', 'é', '', '', '', '\u{1F999}']);
+  assert.equal(stream.push(3 + 0xf0) + stream.flush() + stream.flush(), '\ufffd');
+  await stream.close();
+});
+
+test('a session appends, rewinds and keeps logits', async (t) => {
+  const { model } = await smallWorld(t);
+  const session = await model.createSession({ contextLength: 16 });
+  const tokens = [1, 5, 9, 200, 31, 77];
+  await session.append(tokens);
+  const want = session.logits();
+  assert.equal(want.length, 512);
+  assert.throws(() => session.logits(2), code('STATE'));
+  assert.throws(() => session.logits(6), code('ARGUMENT'));
+  assert.throws(() => session.logits(5, new Float32Array(511)), code('BUFFER'));
+  session.rewind(2);
+  await session.append(Int32Array.from(tokens.slice(2)), { logits: 'all' });
+  assert.deepEqual(session.logits(5), want);
+  assert.deepEqual(Array.from(session.tokens), tokens);
+  await assert.rejects(session.append(new Int32Array(11)), code('CONTEXT'));
+  await assert.rejects(session.append([512]), code('ARGUMENT'));
+  assert.throws(() => session.rewind(7), code('ARGUMENT'));
+  assert.deepEqual([session.position, session.contextLength], [6, 16]);
+  assert.ok(session.memoryBytes > 0);
+  await assert.rejects(model.createSession({ contextLength: 257 }), code('ARGUMENT'));
+  await session.close();
+});
+
+test('promises of one session keep their order, other calls are refused meanwhile', async (t) => {
+  const { model } = await smallWorld(t);
+  const session = await model.createSession();
+  const work = Array.from({ length: 60 }, (_, i) => session.append([i, i + 1, i + 2]));
+  try {
+    session.rewind(0);
+  } catch (error) {
+    assert.equal(error.code, 'PROOFINFER_E_BUSY');
+  }
+  await Promise.all(work);
+  const tokens = Array.from(session.tokens).slice(-180);
+  assert.deepEqual(tokens.slice(-3), [59, 60, 61]);
+  await session.close();
+});
+
+test('a batch gives the bits of running alone', async (t) => {
+  const { model } = await smallWorld(t);
+  const lists = [[1, 9, 8], [1, 100, 3], [1, 7, 300]];
+  const batch = model.createBatch(16);
+  const sessions = await Promise.all(lists.map(() => model.createSession({ contextLength: 8 })));
+  lists.forEach((list, i) => list.forEach((token, j) => batch.add(sessions[i], token, { logits: j === 2 })));
+  assert.throws(() => batch.add(sessions[0], 512), code('ARGUMENT'));
+  await batch.evaluate();
+  const alone = await model.createSession();
+  for (let i = 0; i < lists.length; i++) {
+    alone.rewind(0);
+    await alone.append(lists[i]);
+    assert.deepEqual(sessions[i].logits(2), alone.logits(2));
+  }
+  batch.add(sessions[0], 4);
+  batch.clear();
+  await batch.evaluate();
+  assert.equal(sessions[0].position, 3);
+  assert.throws(() => model.createBatch(0), code('ARGUMENT'));
+  await Promise.all([batch, alone, ...sessions].map((handle) => handle.close()));
+});
+
+test('a sampler repeats its draws and refuses what it cannot sample', async () => {
+  const sampler = Sampler.create(4, { temperature: 1, seed: 42n });
+  assert.throws(() => sampler.sample(Float32Array.of(1, 2, NaN, 4)), code('NOT_FINITE'));
+  assert.throws(() => sampler.sample(Float32Array.of(1, 2, 3)), code('ARGUMENT'));
+  assert.throws(() => sampler.sample([1, 2, 3, 4]), TypeError);
+  const draws = () => Array.from({ length: 32 }, () => sampler.sample(new Float32Array(4)));
+  const first = draws();
+  sampler.reseed(42);
+  assert.deepEqual(draws(), first);
+  await sampler.close();
+});
+
+test('a generation yields text and stops', async (t) => {
+  const { model, tokenizer } = await smallWorld(t);
+  const session = await model.createSession();
+  const prompt = await tokenizer.encode('the');
+  const settings = { temperature: 1.2, seed: 3, maxTokens: 40, stopTokens: [] };
+  const generation = session.generate(tokenizer, prompt, settings);
+  const { text, tokens } = await collect(generation);
+  assert.equal(tokens.length, 40);
+  assert.equal(generation.stopReason, 'length');
+  assert.equal(generation.closed, true);
+  assert.equal(tokenizer.decode(tokens).trimStart(), text.trimStart());
+  assert.deepEqual(await generation.next(), { done: true, value: undefined });
+
+  session.rewind(0);
+  const sampler = Sampler.create(512, { temperature: 1.2, seed: 3 });
+  const pulled = session.generate(tokenizer, prompt, { sampler, maxTokens: 40, stopTokens: [] });
+  const results = await Promise.all(Array.from({ length: 41 }, () => pulled.next()));
+  assert.deepEqual(results.slice(0, 40).map((result) => result.value.token), tokens);
+  assert.equal(results[40].done, true);
+  await Promise.all([sampler.close(), session.close()]);
+
+  const full = await model.createSession({ contextLength: 12 });
+  const last = full.generate(tokenizer, prompt, { stopTokens: [] });
+  await collect(last);
+  assert.equal(last.stopReason, 'context');
+  assert.throws(() => full.generate(tokenizer, new Int32Array(13)), code('CONTEXT'));
+  full.rewind(0);
+  assert.throws(() => full.generate(tokenizer, []), code('STATE'));
+  await full.close();
+});
+
+test('forced tokens, stop tokens and breaks', async (t) => {
+  const { model, tokenizer } = await smallWorld(t);
+  const session = await model.createSession();
+  const generation = session.generate(tokenizer, [1, 70], { stopTokens: [7] });
+  const pieces = [];
+  for await (const piece of generation) {
+    pieces.push(piece);
+    if (pieces.length === 2) generation.force(7);
+  }
+  assert.deepEqual(pieces.at(-1), { token: 7, text: '', stopReason: 'token' });
+  assert.equal(pieces.length, 3);
+  const broken = session.generate(tokenizer, [5], { stopTokens: [] });
+  for await (const piece of broken) {
+    assert.equal(piece.stopReason, null);
+    break;
+  }
+  assert.equal(broken.closed, true);
+  assert.deepEqual(await broken.next(), { done: true, value: undefined });
+  await session.close();
+});
+
+test('long pieces fit', async (t) => {
+  const long = 'long '.repeat(1000);
+  const pieces = smallPieces.map((piece) => (piece === 'é' ? long : piece));
+  const { model } = await smallWorld(t);
+  const tokenizer = await Tokenizer.fromBytes(tokenizerFile(pieces), 512);
+  const session = await model.createSession();
+  const generation = session.generate(tokenizer, [1], { maxTokens: 3 });
+  generation.force(pieces.indexOf(long));
+  assert.equal((await generation.next()).value.text, long);
+  assert.equal((await generation.next()).done, false);
+  await Promise.all([generation, session, tokenizer].map((handle) => handle.close()));
+});
+
+test('signals end in AbortError and lose nothing', async (t) => {
+  const { model, tokenizer } = await smallWorld(t);
+  const aborted = AbortSignal.abort('enough');
+  const isAbort = (error) => {
+    assert.ok(error instanceof AbortError);
+    assert.deepEqual([error.name, error.code, error.cause], ['AbortError', 'ABORT_ERR', 'enough']);
+    return true;
+  };
+  await assert.rejects(Model.fromBytes(smallCheckpoint, { signal: aborted }), isAbort);
+  await assert.rejects(model.createSession({ signal: aborted }), isAbort);
+  const session = await model.createSession();
+  await assert.rejects(session.append([1], { signal: aborted }), isAbort);
+  assert.throws(() => session.generate(tokenizer, [1], { signal: aborted }), isAbort);
+  const controller = new AbortController();
+  const generation = session.generate(tokenizer, [1, 5], { signal: controller.signal, stopTokens: [], maxTokens: 30 });
+  const pieces = [];
+  await assert.rejects(async () => {
+    for await (const piece of generation) {
+      pieces.push(piece);
+      if (pieces.length === 5) controller.abort('enough');
+    }
+  }, isAbort);
+  assert.equal(pieces.length, 5);
+  await generation.close();
+  assert.ok(session instanceof Session);
+  await session.close();
+});
+
+test('an abort reaches work that waits for a thread, a lock or an end', async (t) => {
+  const { model } = await smallWorld(t);
+  const session = await model.createSession();
+  assert.equal(maxWorkers(), 2);
+  const controller = new AbortController();
+  const { signal } = controller;
+  const work = Array.from({ length: 30 }, () => session.append(new Int32Array(8), { signal }));
+  const settled = Promise.allSettled(work);
+  await work[0];
+  controller.abort();
+  const results = await settled;
+  const fulfilled = results.filter((result) => result.status === 'fulfilled').length;
+  assert.ok(fulfilled < 30);
+  for (const result of results) if (result.status === 'rejected') assert.equal(result.reason.name, 'AbortError');
+  assert.equal(session.position, 8 * fulfilled);
+  await session.append([1]);
+  await session.close();
+});
