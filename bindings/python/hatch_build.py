@@ -1,8 +1,8 @@
-"""What the build adds to the packages: the shared library to a wheel, with the platform tag that it needs, and the library's sources to
-the sdist, so that a wheel can be built from it.
+"""What the build adds to the packages: the shared library to a wheel, with the platform tag that it needs, and the library's
+sources to the sdist, so that a wheel can be built from it.
 
-The wheel's library is the file that the environment variable PROOFINFER_LIBRARY names; without it, it is compiled here, which needs CMake
-3.25 (taken from PyPI where absent) and a C++17 compiler.
+The wheel's library is the file that the environment variable PROOFINFER_LIBRARY names; without it, it is compiled here, which
+needs CMake 3.25 (taken from PyPI where absent) and a C++17 compiler.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 # Of the repository, what the library is built from.
 NATIVE = ("CMakeLists.txt", "LICENSE", "include", "proofinfer.pc.in", "src")
+
+OPTIONS = ("-DPROOFINFER_BUILD_STATIC=OFF", "-DPROOFINFER_BUILD_PROGRAM=OFF", "-DPROOFINFER_BUILD_TESTS=OFF")
 
 
 class CustomBuildHook(BuildHookInterface):
@@ -60,8 +62,7 @@ class CustomBuildHook(BuildHookInterface):
     def compile(self) -> str:
         self.folder = tempfile.mkdtemp(prefix="proofinfer-build-")
         subprocess.run(
-            ["cmake", "-S", self.sources(), "-B", self.folder, "-DCMAKE_BUILD_TYPE=Release", "-DPROOFINFER_BUILD_STATIC=OFF"]
-            + ["-DPROOFINFER_BUILD_PROGRAM=OFF", "-DPROOFINFER_BUILD_TESTS=OFF"],
+            ["cmake", "-S", self.sources(), "-B", self.folder, "-DCMAKE_BUILD_TYPE=Release", *OPTIONS],
             check=True,
         )
         command = ["cmake", "--build", self.folder, "--target", "proofinfer", "--parallel", str(os.cpu_count() or 1)]
@@ -80,7 +81,7 @@ def cmake_is_new_enough() -> bool:
 
 
 def platform_tag(library: str) -> str:
-    """manylinux by the newest glibc symbol that the library asks for; what the system is called where there is no glibc."""
+    """Manylinux by the newest glibc symbol that the library asks for; what the system is called where there is no glibc."""
     import sysconfig
 
     with open(library, "rb") as file:

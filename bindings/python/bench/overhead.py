@@ -2,8 +2,8 @@
 
     python overhead.py [MODEL TOKENIZER] [--library LIBRARY] [--include DIRECTORY] [--limit MICROSECONDS]
 
-The C loop is compiled with cc against the same library. Rounds alternate, and of every single token the fastest round counts, so that other
-work on the machine weighs little. Without a model it is stories260K, or else the demo model.
+The C loop is compiled with cc against the same library. Rounds alternate, and of every single token the fastest round
+counts, so that other work on the machine weighs little. Without a model it is stories260K, or else the demo model.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def large_checkpoint(path: str, shape: Dict[str, int]) -> None:
 
 
 def byte_vocabulary(count: int) -> bytes:
-    """A tokenizer.bin of `count` pieces: <unk>, <s>, </s>, 256 byte pieces, " ", printable ASCII, some words, then numbered ones."""
+    """A tokenizer.bin of `count` pieces: <unk>, <s>, </s>, 256 byte pieces, " ", printable ASCII, words, then numbered ones."""
     pieces = [b"<unk>", b"\n<s>\n", b"\n</s>\n", *[b"<0x%02X>" % byte for byte in range(256)]]
     pieces += [b" ", *[bytes([byte]) for byte in range(33, 127)], b"he", b"ll", b"hell", b"hello", b" hello"]
     pieces += ["\N{GRINNING FACE}".encode(), b"a piece that is longer than most buffers " * 20]

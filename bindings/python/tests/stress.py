@@ -1,10 +1,11 @@
 """Threads that open, generate, cancel and close in random order, for a given time: right tokens, no crash, flat memory.
 
-    python stress.py [--seconds 10] [--threads 8] [--seed 1]
+python stress.py [--seconds 10] [--threads 8] [--seed 1]
 """
 
 import argparse
 import asyncio
+import contextlib
 import gc
 import os
 import random
@@ -13,8 +14,9 @@ import threading
 import time
 
 import checkpoints
-import proofinfer
 import support
+
+import proofinfer
 
 
 def greedy(model, tokenizer, prompt, count):
@@ -66,10 +68,8 @@ def open_and_close(world, chance):
     if chance.random() < 0.3:
         del view
     for data in (b"", support.small_bytes()[:-1], b"{" * 100):
-        try:
+        with contextlib.suppress(proofinfer.ProofinferError):
             proofinfer.Model.from_bytes(data)
-        except proofinfer.ProofinferError:
-            pass
 
 
 def cancel(world, chance):
@@ -188,7 +188,9 @@ def main():
     quarter = len(readings) // 4
     growth = max(readings[2 * quarter :]) - max(readings[quarter : 2 * quarter])
     actions = sum(count for what, count in world.counts.items() if what.islower())
-    print(f"{actions} actions in {time.monotonic() - start:.0f} s, {arguments.threads} threads: {dict(sorted(world.counts.items()))}")
+    print(
+        f"{actions} actions in {time.monotonic() - start:.0f} s, {arguments.threads} threads: {dict(sorted(world.counts.items()))}"
+    )
     print(f"memory: {readings[quarter] / 2**20:.1f} MiB, then {growth / 2**20:+.1f} MiB")
     limit = max(4 << 20, readings[quarter] // 10)
     if growth > limit and not arguments.any_memory:

@@ -4,8 +4,9 @@ import asyncio
 import time
 import unittest
 
-import proofinfer
 import support
+
+import proofinfer
 
 
 class Async(support.SmallTest):

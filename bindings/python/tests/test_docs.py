@@ -19,7 +19,10 @@ class Examples(unittest.TestCase):
         self.folder = os.path.join(support.folder(), "examples")
         os.makedirs(self.folder, exist_ok=True)
         demo = os.path.join(support.REPOSITORY, "reference", "demo")
-        for name, small in (("demo.bin", support.small_path()), ("demo_tokenizer.bin", support.small_path()[:-4] + "_tokenizer.bin")):
+        for name, small in (
+            ("demo.bin", support.small_path()),
+            ("demo_tokenizer.bin", support.small_path()[:-4] + "_tokenizer.bin"),
+        ):
             given = os.path.join(demo, name)
             shutil.copy(given if os.path.exists(given) else small, os.path.join(self.folder, name))
 

@@ -9,7 +9,9 @@ import support
 
 
 def run(*arguments, **options):
-    return subprocess.run([sys.executable, "-m", "proofinfer", *arguments], capture_output=True, timeout=120, check=False, **options)
+    return subprocess.run(
+        [sys.executable, "-m", "proofinfer", *arguments], capture_output=True, timeout=120, check=False, **options
+    )
 
 
 class Program(unittest.TestCase):

@@ -5,8 +5,9 @@ import threading
 import time
 import unittest
 
-import proofinfer
 import support
+
+import proofinfer
 
 
 def in_threads(count, work):

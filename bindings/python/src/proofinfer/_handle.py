@@ -12,9 +12,10 @@ import operator
 import os
 from array import array
 from ctypes import byref, c_size_t, c_void_p
-from typing import Any, ClassVar, Dict, Iterable, NoReturn, Optional, Tuple, Type, TypeVar, Union
+from typing import Any, Dict, Iterable, NoReturn, Optional, Tuple, Type, TypeVar, Union
 
 from . import _ffi
+from ._cpython import as_method
 from ._library import library
 from .errors import BY_CODE, ArgumentError, ClosedError, ProofinferError
 
@@ -22,14 +23,7 @@ BUFFER = 12  # PROOFINFER_E_BUFFER
 
 
 class Handle(c_void_p):
-    """One reference of the C API. Kinds derive from it, each with its free function."""
-
-    # Set by each kind. A ctypes function is no method: it gets no `self` of its own.
-    free: ClassVar[Any] = None
-
-    def __del__(self) -> None:
-        if self.value:
-            self.free(self)
+    """One reference of the C API. Kinds derive from it, each with its free function as `__del__`."""
 
 
 _kinds: Dict[str, Type[Handle]] = {}
@@ -39,7 +33,7 @@ def new_handle(kind: str) -> Handle:
     """A handle of a kind ("model") with no object behind it yet: the place that a create function fills."""
     handle = _kinds.get(kind)
     if handle is None:
-        handle = type(kind, (Handle,), {"free": getattr(library(), kind + "_free")})
+        handle = type(kind, (Handle,), {"__del__": as_method(getattr(library(), kind + "_free"))})
         _kinds[kind] = handle
     return handle()
 

@@ -35,7 +35,9 @@ class Job(Generic[T]):
         self._lock = threading.Lock()
         self._begun = False
         self._abandoned = False
-        self.done = threading.Event()
+        self._finished = False
+        self._gate = threading.Lock()  # held until the end
+        self._gate.acquire()
         self.result: Optional[T] = None
         self.error: Optional[BaseException] = None
 
@@ -51,7 +53,13 @@ class Job(Generic[T]):
             self.error = error
         finally:
             self._work = _nothing  # it may hold a handle that shall be freed now
-            self.done.set()
+            self._finished = True
+            self._gate.release()
+
+    def wait(self) -> None:
+        """Until run() has ended. May be interrupted and called again anywhere, which threading.Event does not promise."""
+        if not self._finished:
+            self._gate.acquire()
 
     def outcome(self) -> T:
         """The result of work(), or what it raised; once."""
@@ -107,7 +115,7 @@ def run_on_helper(work: Callable[[], T], cancel: Cancel, lost: Optional[Callable
             _thread.start_new_thread(job.run, ())
         except RuntimeError:  # no more threads, or the interpreter is shutting down
             return work()
-        job.done.wait()
+        job.wait()
     except BaseException:
         if _settle(job, stop) and job.error is None and lost is not None:
             lost(job.outcome())
@@ -122,7 +130,7 @@ def _settle(job: "Job[Any]", stop: Stop) -> bool:
             stop()
             begun = not job.abandon()
             if begun:
-                job.done.wait()
+                job.wait()
             stop.undo()
             return begun
         except BaseException:  # noqa: S112  # a second Ctrl-C; the first one goes on when this is done

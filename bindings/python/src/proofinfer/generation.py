@@ -214,14 +214,14 @@ class Generation(Owner):
                 session._step_seconds = perf_counter() - begin
             piece = self._take(out)
             self._calls.append(out)
+            views.movers.discard(mover)
             return piece
         except BaseException:
+            views.movers.discard(mover)
             # A signal handler's exception may come right after the call has ended well.
             if out.token.value >= 0:
                 self._keep(self._take(out))
             raise
-        finally:
-            views.movers.discard(mover)
 
     def _take(self, out: _Call) -> Optional[Piece]:
         token, number = out.token.value, out.reason.value

@@ -7,7 +7,7 @@ from ctypes import byref, c_int64
 from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional, Tuple, Union
 
 from . import _ffi, _interrupt
-from ._buffer import Borrowed
+from ._cpython import Borrowed
 from ._handle import Handle, Owner, call, create, make_options, path_bytes, read_bytes, token_id
 from ._library import library
 from .cancel import Cancel

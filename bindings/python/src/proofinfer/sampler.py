@@ -6,7 +6,7 @@ from array import array
 from ctypes import byref, c_int32, c_void_p
 from typing import Any, Optional, Union
 
-from ._buffer import Borrowed
+from ._cpython import Borrowed
 from ._handle import Owner, call, create, integer, make_options, raise_error, token_id
 from ._library import library
 from .model import Model

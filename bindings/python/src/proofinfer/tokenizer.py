@@ -8,7 +8,7 @@ from ctypes import byref, c_float, c_size_t, c_void_p
 from typing import Any, Iterable, List, NamedTuple, Optional, Union
 
 from . import _ffi
-from ._buffer import Borrowed
+from ._cpython import Borrowed
 from ._handle import (
     Owner,
     create,
