@@ -26,6 +26,9 @@ exhaustive() {
   python3 -B tests/tools/run_tests.py --build-dir "$build" -C Long -R '^long\.'
 }
 
+# The recorded figures, all of them, on other architectures and on old CPUs.
+other_machines() { NATIVE_BUILD=$build tests/tools/other_machines.sh all; }
+
 # The concurrency tests again and again under ThreadSanitizer.
 tsan_repeated() {
   cmake --preset tsan
@@ -34,5 +37,5 @@ tsan_repeated() {
 }
 
 stages=("$@")
-if [ ${#stages[@]} -eq 0 ]; then stages=(build_release exhaustive valgrind_units tsan_repeated); fi
+if [ ${#stages[@]} -eq 0 ]; then stages=(build_release exhaustive other_machines valgrind_units tsan_repeated); fi
 for name in "${stages[@]}"; do stage "$name" "$name"; done
