@@ -19,7 +19,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 # Of the repository, what the library is built from.
-NATIVE = ("CMakeLists.txt", "LICENSE", "include", "proofinfer.pc.in", "src")
+NATIVE = ("CMakeLists.txt", "LICENSE", "docs/CMakeLists.txt", "docs/Doxyfile.in", "include", "proofinfer.pc.in", "src")
 
 OPTIONS = ("-DPROOFINFER_BUILD_STATIC=OFF", "-DPROOFINFER_BUILD_PROGRAM=OFF", "-DPROOFINFER_BUILD_TESTS=OFF")
 
@@ -50,7 +50,9 @@ class CustomBuildHook(BuildHookInterface):
     def add_sources(self, build_data: dict[str, Any]) -> None:
         folder = self.sources()
         if folder != os.path.join(self.root, "native"):
-            build_data["force_include"].update({os.path.join(folder, name): f"native/{name}" for name in NATIVE})
+            build_data["force_include"].update(
+                {os.path.join(folder, name): f"native/{name}" for name in NATIVE if os.path.exists(os.path.join(folder, name))}
+            )
 
     def add_library(self, build_data: dict[str, Any]) -> None:
         library = os.environ.get("PROOFINFER_LIBRARY") or self.compile()
@@ -59,16 +61,23 @@ class CustomBuildHook(BuildHookInterface):
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{platform_tag(library)}"
 
-    def compile(self) -> str:
+    def build_folder(self) -> str:
+        # An sdist is unpacked for one installation, in which front ends build twice: once for the metadata.
+        if os.path.exists(os.path.join(self.root, "native")):
+            return os.path.join(self.root, "native-build")
         self.folder = tempfile.mkdtemp(prefix="proofinfer-build-")
+        return self.folder
+
+    def compile(self) -> str:
+        folder = self.build_folder()
         subprocess.run(
-            ["cmake", "-S", self.sources(), "-B", self.folder, "-DCMAKE_BUILD_TYPE=Release", *OPTIONS],
+            ["cmake", "-S", self.sources(), "-B", folder, "-DCMAKE_BUILD_TYPE=Release", *OPTIONS],
             check=True,
         )
-        command = ["cmake", "--build", self.folder, "--target", "proofinfer", "--parallel", str(os.cpu_count() or 1)]
+        command = ["cmake", "--build", folder, "--target", "proofinfer", "--parallel", str(os.cpu_count() or 1)]
         subprocess.run([*command, "--config", "Release"], check=True)
         suffix = ".dylib" if sys.platform == "darwin" else ".so"
-        return os.path.join(self.folder, "src", "libproofinfer" + suffix)
+        return os.path.join(folder, "src", "libproofinfer" + suffix)
 
 
 def cmake_is_new_enough() -> bool:

@@ -91,6 +91,24 @@ class Threads(support.SmallTest):
         in_threads(2, lambda number: read() if number else move())
         self.assertGreater(seen["read"], 0)
 
+    def test_two_threads_compute_while_a_third_runs_python(self):
+        with proofinfer.Model(support.large_path()) as model:
+            sessions = [model.session() for _ in range(2)]
+            seen_both = []
+
+            def work(number):
+                sessions[number].append([5] * 300)
+
+            workers = threading.Thread(target=in_threads, args=(2, work))
+            workers.start()
+            while workers.is_alive():
+                # Both are in the middle of their only call: neither holds the lock that this line runs under.
+                if all(session._views.movers and session.position == 0 for session in sessions):
+                    seen_both.append(time.monotonic())
+                time.sleep(0.001)
+            workers.join()
+        self.assertGreater(len(seen_both), 5)
+
     def test_two_sessions_on_two_threads_scale(self):
         if (os.cpu_count() or 1) < 2:
             self.skipTest("SKIPPED[one-cpu]: there is nothing to scale to")

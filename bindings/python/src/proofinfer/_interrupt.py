@@ -21,6 +21,8 @@ T = TypeVar("T")
 
 # A call that is expected to last less runs on the calling thread: Ctrl-C waits at most about this long.
 SHORT_SECONDS = 0.02
+# A signal that arrives just before a thread falls asleep does not wake it, so the main thread looks up this often.
+WAKE_SECONDS = 0.05
 
 
 def _nothing() -> None:
@@ -58,8 +60,8 @@ class Job(Generic[T]):
 
     def wait(self) -> None:
         """Until run() has ended. May be interrupted and called again anywhere, which threading.Event does not promise."""
-        if not self._finished:
-            self._gate.acquire()
+        while not self._finished and not self._gate.acquire(timeout=WAKE_SECONDS):
+            pass
 
     def outcome(self) -> T:
         """The result of work(), or what it raised; once."""
