@@ -77,9 +77,13 @@ void show_run(const BenchPlan &plan, size_t run) {
     print_error("\rmeasuring: run " + std::to_string(run + 1) + " of " + std::to_string(plan.repeats) + "\033[K");
 }
 
-// Bytes of weights that one token's evaluation reads: all but an embedding that is not the classifier too.
-double bytes_per_token(const LoadedModel &model) {
-  double bytes = static_cast<double>(model.get(PROOFINFER_MODEL_WEIGHT_BYTES));
+// Bytes that one token's evaluation reads: all weights but an embedding that is not the classifier too, and the keys and values of the
+// positions before it, here of those in the middle of decoding.
+double bytes_per_token(const LoadedModel &model, const BenchPlan &plan) {
+  const double positions = static_cast<double>(plan.prompt_count) + static_cast<double>(plan.decode_count) / 2;
+  const double kv_dim = static_cast<double>(model.get(PROOFINFER_MODEL_HEAD_SIZE) * model.get(PROOFINFER_MODEL_N_KV_HEADS));
+  double bytes = static_cast<double>(model.get(PROOFINFER_MODEL_WEIGHT_BYTES)) +
+                 positions * kv_dim * 2 * sizeof(float) * static_cast<double>(model.get(PROOFINFER_MODEL_N_LAYERS));
   if (model.get(PROOFINFER_MODEL_SHARED_CLASSIFIER)) return bytes;
   const bool quantized = model.get(PROOFINFER_MODEL_GROUP_SIZE) > 0;
   const double weights = static_cast<double>(model.get(PROOFINFER_MODEL_VOCAB_SIZE) * model.get(PROOFINFER_MODEL_DIM));
@@ -102,10 +106,10 @@ struct Speeds {
 };
 
 // The shares that a median of the model has of the median of its bound.
-std::vector<Figure> shares(const LoadedModel &model, const Speeds &speeds) {
-  std::vector<Figure> figures = {speeds.bandwidth, speeds.arithmetic, {"bytes_per_token", "read per token", "bytes", {bytes_per_token(model)}}};
+std::vector<Figure> shares(const LoadedModel &model, const BenchPlan &plan, const Speeds &speeds) {
+  std::vector<Figure> figures = {speeds.bandwidth, speeds.arithmetic, {"bytes_per_token", "read per token", "bytes", {bytes_per_token(model, plan)}}};
   if (!speeds.decode.runs.empty())
-    figures.push_back({"decode_share_of_read_bound", "decode of the bound", "", {median(speeds.decode.runs) * bytes_per_token(model) /
+    figures.push_back({"decode_share_of_read_bound", "decode of the bound", "", {median(speeds.decode.runs) * bytes_per_token(model, plan) /
                                                                                (median(speeds.bandwidth.runs) * 1e9)}});
   if (model.get(PROOFINFER_MODEL_GROUP_SIZE) == 0)
     figures.push_back({"prefill_share_of_multiply_add", "prefill of the peak", "", {median(speeds.prefill.runs) * operations_per_token(model) /
@@ -125,7 +129,7 @@ std::vector<Figure> measure_speed(const LoadedModel &model, proofinfer_options *
   const double peak_bytes = static_cast<double>(peak_memory_bytes());  // before the bounds' own memory
   const size_t threads = static_cast<size_t>(model.get(PROOFINFER_MODEL_THREADS));
   std::optional<ReadBandwidth> bandwidth;
-  if (plan.bounds) bandwidth.emplace(static_cast<size_t>(bytes_per_token(model)), threads);
+  if (plan.bounds) bandwidth.emplace(static_cast<size_t>(bytes_per_token(model, plan)), threads);
   Speeds speeds;
   for (size_t run = 0; run < plan.repeats; run++) {
     show_run(plan, run);
@@ -140,7 +144,7 @@ std::vector<Figure> measure_speed(const LoadedModel &model, proofinfer_options *
   std::vector<Figure> figures = {speeds.prefill};
   if (plan.decode_count > 0) figures.push_back(speeds.decode);
   if (bandwidth)
-    for (const Figure &figure : shares(model, speeds)) figures.push_back(figure);
+    for (const Figure &figure : shares(model, plan, speeds)) figures.push_back(figure);
   figures.push_back({"session_memory_bytes", "session memory", "bytes", {session_bytes}});
   figures.push_back({"peak_memory_bytes", "peak memory", "bytes", {peak_bytes}});
   return figures;

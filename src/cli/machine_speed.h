@@ -15,7 +15,7 @@ class ReadBandwidth {
   ReadBandwidth(const ReadBandwidth &) = delete;
   ReadBandwidth &operator=(const ReadBandwidth &) = delete;
 
-  // Bytes a second: the best of 1, 4 and 8 streams a thread in either kind of pages, each read once. 0 where there was no memory.
+  // Bytes a second: the best of 1, 4 and 8 streams a thread in either kind of pages, each read three times. 0 where there was no memory.
   double measure() const;
 
  private:

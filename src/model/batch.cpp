@@ -80,7 +80,7 @@ Status Batch::evaluate_rows(Cancel *cancel, Failure *failure) {
   Row rows[Workspace::kMaxRows];
   for (size_t done = 0; done < count_;) {
     if (cancel) cancel->set_progress(done, count_);
-    size_t now = count_ - done < workspace_.row_capacity() ? count_ - done : workspace_.row_capacity();
+    size_t now = workspace_.next_rows(count_ - done);
     for (size_t i = 0; i < now; i++) {
       const Item &item = items_[done + i];
       Session *s = item.session;

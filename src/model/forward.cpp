@@ -35,10 +35,14 @@ Status QuantizedRows::allocate(Account *account, size_t rows, size_t columns, si
 }
 
 Status Workspace::create(Account *account, const Model &model, size_t max_rows, Failure *failure) {
-  row_capacity_ = max_rows < kMaxRows ? max_rows : kMaxRows;
   dim_stride_ = whole_panels(model.dim());
   qkv_stride_ = whole_panels(model.dim() + 2 * model.kv_dim());
   hidden_stride_ = whole_panels(2 * model.hidden_dim());
+  size_t row_bytes = (3 * dim_stride_ + qkv_stride_ + hidden_stride_) * sizeof(float);
+  row_capacity_ = kRowsBytes / row_bytes / kRowBlock * kRowBlock;
+  if (row_capacity_ < kRowBlock) row_capacity_ = kRowBlock;
+  if (row_capacity_ > kMaxRows) row_capacity_ = kMaxRows;
+  if (row_capacity_ > max_rows) row_capacity_ = max_rows;
   size_t widest = model.dim() > model.hidden_dim() ? model.dim() : model.hidden_dim();
   size_t block_rows = (row_capacity_ + kRowBlock - 1) / kRowBlock * kRowBlock;
   constexpr const char *kWhat = "activations";
@@ -56,6 +60,13 @@ Status Workspace::create(Account *account, const Model &model, size_t max_rows, 
   if (status == kOk) status = angles_.allocate(account, row_capacity_ * model.head_size(), kWhat, failure);
   if (status == kOk && row_capacity_ > 1) status = logits_.allocate(account, kLogitsRows * logits_stride(model), kWhat, failure);
   return status;
+}
+
+size_t Workspace::next_rows(size_t count) const {
+  if (count <= row_capacity_) return count;
+  size_t passes = (count + row_capacity_ - 1) / row_capacity_;
+  size_t rows = ((count + passes - 1) / passes + kRowBlock - 1) / kRowBlock * kRowBlock;
+  return rows < row_capacity_ ? rows : row_capacity_;
 }
 
 // One pass over the model with everything it works on.
@@ -90,8 +101,16 @@ class Pass {
   void feed_forward(const LayerWeights &weights);
   void classify();
   void classify_rows(const size_t *rows, size_t count);
+  // Runs a step on all rows, the threads sharing them: step(pass, begin, end, argument).
+  using RowStep = void (*)(Pass *pass, size_t begin, size_t end, const float *argument);
+  void each_rows(RowStep step, const float *argument);
   void normalize(const float *weight) {
-    kernels_.rmsnorm_f32(x(0), row_count_, w_.dim_stride_, weight, model_.dim(), normed(0), w_.dim_stride_);
+    each_rows(
+        [](Pass *p, size_t begin, size_t end, const float *weight_of_norm) {
+          p->kernels_.rmsnorm_f32(p->x(begin), end - begin, p->w_.dim_stride_, weight_of_norm, p->model_.dim(), p->normed(begin),
+                                  p->w_.dim_stride_);
+        },
+        weight);
   }
   void add_projected() { kernels_.add_f32(x(0), w_.projected_.data(), row_count_ * w_.dim_stride_); }
   // Runs a task that streams about so many bytes on the team, or here where that would take longer.
@@ -157,11 +176,13 @@ void run_matrix_share(void *context, size_t index, size_t count) {
 // uninitialised value is read.
 template <typename T>
 void interleave(const T *in, size_t in_stride, size_t count, size_t n, T *blocks) {
-  for (size_t first = 0; first < count; first += kRowBlock)
-    for (size_t lane = 0; lane < kRowBlock; lane++) {
-      size_t row = first + lane < count ? first + lane : count - 1;
-      for (size_t j = 0; j < n; j++) blocks[first * n + j * kRowBlock + lane] = in[row * in_stride + j];
-    }
+  for (size_t first = 0; first < count; first += kRowBlock) {
+    const T *rows[kRowBlock];
+    for (size_t lane = 0; lane < kRowBlock; lane++) rows[lane] = in + (first + lane < count ? first + lane : count - 1) * in_stride;
+    T *block = blocks + first * n;
+    for (size_t j = 0; j < n; j++)
+      for (size_t lane = 0; lane < kRowBlock; lane++) block[j * kRowBlock + lane] = rows[lane][j];
+  }
 }
 
 }  // namespace
@@ -189,6 +210,21 @@ void Pass::multiply(const PackedMatrix &matrix, const float *in, size_t in_strid
   }
   MatrixTask task{&kernels_, matrix, in, quants, count, out, out_stride};
   share(run_matrix_share, &task, matrix.panel_count * matrix.panel_bytes * count);
+}
+
+void Pass::each_rows(RowStep step, const float *argument) {
+  struct Task {
+    Pass *pass;
+    RowStep step;
+    const float *argument;
+  } task{this, step, argument};
+  share(
+      [](void *context, size_t index, size_t count) {
+        const Task &t = *static_cast<const Task *>(context);
+        Range rows = share_of(t.pass->row_count_, kRowBlock, index, count);
+        if (rows.begin < rows.end) t.step(t.pass, rows.begin, rows.end, t.argument);
+      },
+      &task, row_count_ > kRowBlock ? row_count_ * w_.hidden_stride_ * sizeof(float) : 0);
 }
 
 void Pass::embed() {
@@ -273,11 +309,15 @@ void Pass::attend_heads(size_t layer, size_t row, size_t head, size_t count, siz
 void Pass::feed_forward(const LayerWeights &weights) {
   normalize(weights.ffn_norm);
   multiply(weights.w13, normed(0), w_.dim_stride_, row_count_, w_.hidden_.data(), w_.hidden_stride_);
-  size_t n = model_.hidden_dim();
-  for (size_t row = 0; row < row_count_; row++) {
-    float *h1 = w_.hidden_.data() + row * w_.hidden_stride_;
-    kernels_.swiglu_f32(h1, h1 + n, n);
-  }
+  each_rows(
+      [](Pass *p, size_t begin, size_t end, const float *) {
+        size_t n = p->model_.hidden_dim();
+        for (size_t row = begin; row < end; row++) {
+          float *h1 = p->w_.hidden_.data() + row * p->w_.hidden_stride_;
+          p->kernels_.swiglu_f32(h1, h1 + n, n);
+        }
+      },
+      nullptr);
   multiply(weights.w2, w_.hidden_.data(), w_.hidden_stride_, row_count_, w_.projected_.data(), w_.dim_stride_);
   add_projected();
 }

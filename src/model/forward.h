@@ -42,12 +42,16 @@ struct QuantizedRows {
 // Activations of up to row_capacity() rows; made once, used by one pass at a time.
 class Workspace {
  public:
-  // As many rows as one pass takes; more are cut into several passes with the same bits.
-  static constexpr size_t kMaxRows = 64;
+  // As many rows as one pass takes; more are cut into several passes with the same bits. The more rows, the less often weights are read.
+  static constexpr size_t kMaxRows = 128;
+  // Rows of wide models are fewer, so that activations take about this much memory.
+  static constexpr size_t kRowsBytes = size_t(8) << 20;
 
   // For passes of up to max_rows rows (at most kMaxRows).
   Status create(Account *account, const Model &model, size_t max_rows, Failure *failure);
   size_t row_capacity() const { return row_capacity_; }
+  // How many of `count` rows the next pass takes: nearly equal parts of whole blocks of rows.
+  size_t next_rows(size_t count) const;
 
  private:
   friend class Pass;

@@ -96,7 +96,7 @@ Status Session::append(const int32_t *tokens, size_t count, LogitsMode mode, Can
   Row rows[Workspace::kMaxRows];
   for (size_t done = 0; done < count;) {
     if (cancel) cancel->set_progress(done, count);
-    size_t rows_now = count - done < workspace_.row_capacity() ? count - done : workspace_.row_capacity();
+    size_t rows_now = workspace_.next_rows(count - done);
     for (size_t i = 0; i < rows_now; i++) {
       size_t index = done + i;
       bool wanted = mode == LogitsMode::kAll || (mode == LogitsMode::kLast && index + 1 == count);
