@@ -137,7 +137,7 @@ PI_INLINE Inputs load_inputs(const int8_t *p) {
 // The instruction multiplies unsigned by signed: flipping the sign bit adds 128 to each weight.
 PI_INLINE Weights load_weights(const int8_t *p) { return _mm512_xor_si512(_mm512_load_si512(p), _mm512_set1_epi8(-128)); }
 PI_INLINE Quads dot4(Quads acc, Weights w, Inputs x) { return _mm512_dpbusd_epi32(acc, w, x); }
-PI_INLINE Quads finish(Quads acc, int32_t sum) { return _mm512_sub_epi32(acc, _mm512_set1_epi32(128 * sum)); }
+PI_INLINE Quads dots_start(int32_t sum) { return _mm512_set1_epi32(-128 * sum); }
 #else
 // |w| times x with the sign of w: two products are at most 2 * 128 * 127, which int16 holds, so nothing saturates.
 PI_INLINE Weights load_weights(const int8_t *p) { return _mm512_load_si512(p); }
@@ -146,7 +146,7 @@ PI_INLINE Quads dot4(Quads acc, Weights w, Inputs x) {
   __m512i pairs = _mm512_maddubs_epi16(_mm512_abs_epi8(w), signed_x);
   return _mm512_add_epi32(acc, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
 }
-PI_INLINE Quads finish(Quads acc, int32_t) { return acc; }
+PI_INLINE Quads dots_start(int32_t) { return _mm512_setzero_si512(); }
 #endif
 PI_INLINE Reg to_float(Quads x) { return _mm512_cvtepi32_ps(x); }
 PI_INLINE Quads round_away(Reg x) {

@@ -1,18 +1,16 @@
 // The bodies of the vector Q8_0 kernels, included like kernels_body.h and after it.
 //
 // What the file must have defined before, besides what kernels_body.h needs:
-//   Quads: a register of kLanes int32; quads_zero, quads_add
+//   Quads: a register of kLanes int32; quads_zero, quads_add, store_quads (aligned)
 //   Weights, load_weights(p): kLanes dwords of four int8 weights, aligned like the register
 //   Inputs, load_inputs(p): one dword of four int8 activations, as dot4 wants it
 //   dot4(acc, w, x): acc plus the four products of each dword, possibly with 128 added to each weight;
-//   finish(acc, sum): takes that addition off again, `sum` being the activations' sum
+//   dots_start(sum): what takes that addition off again, `sum` being the activations' sum: where the sum of a group starts
 //   to_float(quads): exact or rounded to nearest even
 //   round_away(x): float to int32, halves away from zero, |x| <= 127; store_bytes(p, quads): the low bytes of all lanes
 //   kMaxRowsQ8: rows of activations that a block takes at once
 //
 // No product sum leaves int32: a group has at most 65536 weights (proved/checkpoint_layout.h), and activations are within -127 to 127.
-
-constexpr size_t kPrefetchBytes = kPrefetchLines * 64;
 
 // Some panels times some quantized activations.
 struct Q8Block {
@@ -26,14 +24,20 @@ struct Q8Block {
   size_t out_stride;
 };
 
+// As prefetch() of kernels_body.h.
+PI_INLINE void prefetch_bytes(const int8_t *base, size_t bytes_ahead) {
+  __builtin_prefetch(reinterpret_cast<const void *>(reinterpret_cast<uintptr_t>(base) + bytes_ahead));
+}
+
+// The dots of one group. block: its first byte in the first panel; q: [quads][kStep][4].
 template <size_t P, size_t R, size_t kStep>
-PI_INLINE void dot_group(const Q8Block &b, const int8_t *block, const int8_t *q, Quads (&dots)[P][R][kPanelRegs]) {
+PI_INLINE void dot_group(const Q8Block &b, const int8_t *block, const int8_t *q, size_t ahead, Quads (&dots)[P][R][kPanelRegs]) {
   for (size_t c = 0; c < b.quads; c++) {
     Weights w[P][kPanelRegs];
     PI_UNROLL
     for (size_t p = 0; p < P; p++) {
       const int8_t *at = block + p * b.panel_bytes + c * (kPanelRows * 4);
-      __builtin_prefetch(reinterpret_cast<const void *>(reinterpret_cast<uintptr_t>(at) + kPrefetchBytes));
+      prefetch_bytes(at, ahead);
       PI_UNROLL
       for (size_t k = 0; k < kPanelRegs; k++) w[p][k] = load_weights(at + k * kLanes * 4);
     }
@@ -49,32 +53,56 @@ PI_INLINE void dot_group(const Q8Block &b, const int8_t *block, const int8_t *q,
   }
 }
 
+// Adds one group to the sums.
+template <size_t P, size_t R, size_t kStep>
+PI_INLINE void add_group(const Q8Block &b, size_t g, size_t ahead, Reg (&sums)[P][R][kPanelRegs]) {
+  const int8_t *block = b.panels + g * b.group_bytes;
+  Quads dots[P][R][kPanelRegs];
+  PI_UNROLL
+  for (size_t r = 0; r < R; r++) {
+    Quads start = dots_start(b.sums[g * kStep + r]);
+    PI_UNROLL
+    for (size_t p = 0; p < P; p++) {
+      PI_UNROLL
+      for (size_t k = 0; k < kPanelRegs; k++) dots[p][r][k] = start;
+    }
+  }
+  dot_group<P, R, kStep>(b, block, b.q + g * b.quads * kStep * 4, ahead, dots);
+  PI_UNROLL
+  for (size_t p = 0; p < P; p++) {
+    const int8_t *scales = block + p * b.panel_bytes + b.quads * (kPanelRows * 4);
+    prefetch_bytes(scales, ahead);
+    PI_UNROLL
+    for (size_t k = 0; k < kPanelRegs; k++) {
+      Reg weight_scale = load_panel(reinterpret_cast<const float *>(scales) + k * kLanes);
+      PI_UNROLL
+      for (size_t r = 0; r < R; r++) {
+        Reg product = mul(mul(to_float(dots[p][r][k]), weight_scale), set1(b.scales[g * kStep + r]));
+        sums[p][r][k] = add(sums[p][r][k], product);
+      }
+    }
+  }
+}
+
 template <size_t P, size_t R, size_t kStep>
 void q8_block(const Q8Block &block) {
   const Q8Block b = block;  // a copy that no store can change
   Reg sums[P][R][kPanelRegs];
   PI_UNROLL
-  for (size_t i = 0; i < P * R * kPanelRegs; i++) (&sums[0][0][0])[i] = zero();
-  for (size_t g = 0; g < b.groups; g++) {
-    Quads dots[P][R][kPanelRegs];
+  for (size_t p = 0; p < P; p++) {
     PI_UNROLL
-    for (size_t i = 0; i < P * R * kPanelRegs; i++) (&dots[0][0][0])[i] = quads_zero();
-    const int8_t *weights = b.panels + g * b.group_bytes;
-    dot_group<P, R, kStep>(b, weights, b.q + g * b.quads * kStep * 4, dots);
-    PI_UNROLL
-    for (size_t p = 0; p < P; p++) {
-      const float *scales = reinterpret_cast<const float *>(weights + p * b.panel_bytes + b.quads * (kPanelRows * 4));
+    for (size_t r = 0; r < R; r++) {
       PI_UNROLL
-      for (size_t k = 0; k < kPanelRegs; k++) {
-        Reg weight_scale = load_panel(scales + k * kLanes);
-        PI_UNROLL
-        for (size_t r = 0; r < R; r++) {
-          Reg dot = to_float(finish(dots[p][r][k], b.sums[g * kStep + r]));
-          sums[p][r][k] = add(sums[p][r][k], mul(mul(dot, weight_scale), set1(b.scales[g * kStep + r])));
-        }
-      }
+      for (size_t k = 0; k < kPanelRegs; k++) sums[p][r][k] = zero();
     }
   }
+  // whole groups of at least kPrefetchLines; the first ones of the next P panels are asked for at the end of these
+  size_t near = b.groups == 0 ? 0 : kPrefetchLines * 64 / b.group_bytes + 1;
+  if (near > b.groups) near = b.groups;
+  size_t in_panel = near * b.group_bytes, to_next = (P - 1) * b.panel_bytes + in_panel;
+  size_t g = 0;
+  for (; g < b.groups - near; g++) add_group<P, R, kStep>(b, g, in_panel, sums);
+  for (; g < b.groups; g++) add_group<P, R, kStep>(b, g, to_next, sums);
   PI_UNROLL
   for (size_t p = 0; p < P; p++) {
     PI_UNROLL

@@ -103,7 +103,7 @@ PI_INLINE Quads dot4(Quads acc, Weights w, Inputs x) {
   __m128i even = _mm_castps_si128(_mm_shuffle_ps(low, high, 0x88)), odd = _mm_castps_si128(_mm_shuffle_ps(low, high, 0xdd));
   return _mm_add_epi32(acc, _mm_add_epi32(even, odd));
 }
-PI_INLINE Quads finish(Quads acc, int32_t) { return acc; }
+PI_INLINE Quads dots_start(int32_t) { return _mm_setzero_si128(); }
 PI_INLINE Reg to_float(Quads x) { return _mm_cvtepi32_ps(x); }
 PI_INLINE Quads round_away(Reg x) {
   Quads whole = _mm_cvttps_epi32(x);

@@ -16,6 +16,7 @@
 
 #include "kernels/elementary_vector.h"
 #include "kernels/kernels.h"
+#include "proved/pack_index.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -84,7 +85,7 @@ BENCH_READ(avx2, "avx2", __m256, 8, _mm256_set1_ps, _mm256_add_ps, _mm256_load_p
 BENCH_READ(avx512, "avx512f", __m512, 16, _mm512_set1_ps, _mm512_add_ps, _mm512_load_ps)
 
 double peak_of(const std::string &isa) {
-  if (isa == "avx512") return peak_avx512();
+  if (isa.rfind("avx512", 0) == 0) return peak_avx512();
   if (isa == "avx2") return peak_avx2();
   return peak_sse2();
 }
@@ -92,7 +93,7 @@ double peak_of(const std::string &isa) {
 template <size_t kStreams>
 void read_best(const float *p, size_t count) {
   static const std::string best = proofinfer::kernels_best()->name;
-  if (best == "avx512") return read_avx512<kStreams>(p, count);
+  if (best.rfind("avx512", 0) == 0) return read_avx512<kStreams>(p, count);
   if (best == "avx2") return read_avx2<kStreams>(p, count);
   read_sse2<kStreams>(p, count);
 }
@@ -177,6 +178,75 @@ void bench_matmul(size_t panel_count, size_t n, size_t row_count, int repetition
   free(panels);
 }
 
+// Int8 weights in groups, with activations quantized once.
+struct Q8Problem {
+  size_t panel_count, groups, group_size, row_count;
+  size_t bytes() const { return panel_count * groups * pi_q8_block_bytes(group_size); }
+  size_t blocks() const { return (row_count + 7) / 8; }
+  float *memory = nullptr;
+  const int8_t *panels = nullptr;
+  std::vector<int8_t> q{};
+  std::vector<float> scales{}, out{};
+  std::vector<int32_t> sums{};
+  void make() {
+    memory = map_floats(bytes() / 4);  // any bytes are weights; scales must be numbers
+    int8_t *weights = reinterpret_cast<int8_t *>(memory);
+    for (size_t i = 0; i < bytes(); i++) weights[i] = static_cast<int8_t>(i % 251);
+    for (size_t block = 0; block < panel_count * groups; block++)
+      for (size_t row = 0; row < 16; row++) {
+        float scale = 0.01f;
+        memcpy(weights + block * pi_q8_block_bytes(group_size) + pi_q8_scale(group_size, row), &scale, sizeof scale);
+      }
+    panels = weights;
+    q.assign(blocks() * 8 * groups * group_size, 3);
+    scales.assign(blocks() * 8 * groups, 0.1f);
+    sums.assign(blocks() * 8 * groups, static_cast<int32_t>(3 * group_size));
+    out.resize(row_count * panel_count * 16);
+  }
+};
+
+void bench_matvec_q8(size_t megabytes, size_t n, size_t group_size, int repetitions) {
+  size_t panel_bytes = n / group_size * pi_q8_block_bytes(group_size);
+  Q8Problem w{megabytes * 1000000 / panel_bytes, n / group_size, group_size, 1};
+  w.make();
+  const float *memory = w.memory;
+  size_t count = w.bytes() / 4;
+  std::vector<Contestant> all = {{"read, 1 stream", [=] { read_best<1>(memory, count); }},
+                                 {"read, 4 streams", [=] { read_best<4>(memory, count); }},
+                                 {"read, 8 streams", [=] { read_best<8>(memory, count); }}};
+  for (const Kernels *k : available())
+    all.push_back({std::string("matvec_q8 ") + k->name, [&, k] {
+                     k->matvec_q8(w.panels, w.panel_count, w.groups, w.group_size, w.q.data(), w.scales.data(), w.sums.data(),
+                                  w.out.data());
+                   }});
+  race(all, repetitions);
+  double bound = std::min({all[0].median(), all[1].median(), all[2].median()});
+  printf("\nmatvec_q8, %zu MB, n = %zu, groups of %zu\n", megabytes, n, group_size);
+  for (Contestant &c : all)
+    printf("  %-22s %7.2f GB/s  %5.3f of the best read\n", c.name.c_str(), static_cast<double>(w.bytes()) * 1e-9 / c.median(),
+           bound / c.median());
+  free(w.memory);
+}
+
+void bench_matmul_q8(size_t panel_count, size_t n, size_t group_size, size_t row_count, int repetitions) {
+  Q8Problem w{panel_count, n / group_size, group_size, row_count};
+  w.make();
+  printf("\nmatmul_q8, %zu x %zu, groups of %zu, %zu rows\n", panel_count * 16, n, group_size, row_count);
+  std::vector<Contestant> all;
+  for (const Kernels *k : available())
+    all.push_back({k->name, [&, k] {
+                     k->matmul_q8(w.panels, w.panel_count, w.groups, w.group_size, w.q.data(), w.scales.data(), w.sums.data(), row_count,
+                                  w.out.data(), panel_count * 16);
+                   }});
+  race(all, repetitions);
+  double products = static_cast<double>(panel_count * 16 * n * row_count) * 1e-9;
+  for (Contestant &c : all) {
+    double median = c.median();  // sorts
+    printf("  %-22s %7.2f G multiply-adds/s, best %7.2f\n", c.name.c_str(), products / median, products / c.seconds[0]);
+  }
+  free(w.memory);
+}
+
 // One line: how long one element (or position) takes.
 void bench_small(const char *what, size_t elements, int repetitions, const std::function<void(const Kernels *, size_t)> &run) {
   printf("  %-34s", what);
@@ -247,6 +317,12 @@ int main(int argc, char **argv) {
   bench_matmul(48, 768, 200, repetitions);
   bench_matmul(48, 2048, 200, repetitions);
   for (size_t rows : {2, 4, 8}) bench_matmul(2000, 768, rows, repetitions);
+  bench_matvec_q8(16, 288, 32, repetitions);
+  bench_matvec_q8(120, 768, 64, repetitions);
+  for (size_t rows : {8, 200}) {
+    bench_matmul_q8(54, 288, 32, rows, repetitions);
+    bench_matmul_q8(48, 768, 64, rows, repetitions);
+  }
   bench_elements(repetitions * 5);
   return 0;
 }
