@@ -574,6 +574,30 @@ class Chat(Case):
         out = self.succeed("chat", model, "-n", "8000", "-y", "s" * 2000, stdin=b"x" * 5000 + b"\n")
         self.assertEqual(out, b"User: Assistant: Hi\nUser: \n")
 
+    def positions(self, text):
+        return 2 + len(text)  # the token that begins a text, the space in front, and a token a byte
+
+    def test_system_prompt_is_in_the_first_turn_only_and_the_end_of_a_turn_takes_a_position(self):
+        model = self.chatty()
+        first = self.positions("[INST] <<SYS>>\nsystem\n<</SYS>>\n\nx [/INST]") + len("Hi") + 1
+        second = self.positions("[INST] x [/INST]")
+        for steps, answer in ((first + second, b"H\n"), (first + second - 1, b"\n")):
+            out = self.succeed("chat", model, "-y", "system", "-n", str(steps), "-q", stdin=b"x\n" * 3)
+            self.assertEqual(out, b"User: Assistant: Hi\nUser: Assistant: " + answer, steps)
+
+    @needs_models
+    def test_random_numbers_are_drawn_as_the_reference_draws_them(self):
+        # What the reference program prints with these seeds.
+        told = {
+            3: b'Assistant:  some birthday. Some move back and said to a big tree, "I will be a good my\n',
+            8: b'Assistant: , there was a blueber. \nSue had some things in the pond and the wind was not angr\n',
+        }
+        for seed, text in told.items():
+            arguments = [STORIES, "-z", TOK512, "-m", "chat", "-t", "1.0", "-p", "0.9", "-s", str(seed), "-n", "90", "-y", "Be kind.", "-i",
+                         "Tell me of a cat"]
+            self.assertEqual(self.succeed(*arguments, "--raw-pieces"), text)
+            self.assertEqual(self.succeed(*arguments), text)
+
     @needs_models
     def test_schema_reaches_the_model_as_the_reference_renders_it(self):
         plain = "[INST] <<SYS>>\nBe kind.\n<</SYS>>\n\nhello [/INST]"
