@@ -8,6 +8,11 @@
 #define PI_SIZE_MAX 0x7fffffffffffffffu
 
 /* *sum = a + b, or 0 if that exceeds PI_SIZE_MAX. */
+/*@ requires \valid(sum);
+    terminates \true;
+    assigns *sum;
+    ensures add_exact: \result != 0 ==> *sum == a + b <= PI_SIZE_MAX;
+    ensures add_refused: \result == 0 ==> a + b > PI_SIZE_MAX; */
 static inline int pi_add_checked(uint64_t a, uint64_t b, uint64_t *sum) {
   if (a > PI_SIZE_MAX || b > PI_SIZE_MAX - a) return 0;
   *sum = a + b;
@@ -15,6 +20,11 @@ static inline int pi_add_checked(uint64_t a, uint64_t b, uint64_t *sum) {
 }
 
 /* *product = a * b, or 0 if that exceeds PI_SIZE_MAX. */
+/*@ requires \valid(product);
+    terminates \true;
+    assigns *product;
+    ensures mul_exact: \result != 0 ==> *product == a * b <= PI_SIZE_MAX;
+    ensures mul_refused: \result == 0 ==> a * b > PI_SIZE_MAX; */
 static inline int pi_mul_checked(uint64_t a, uint64_t b, uint64_t *product) {
   if (a != 0 && b > PI_SIZE_MAX / a) return 0;
   *product = a * b;
