@@ -55,8 +55,7 @@ extern "C" {
 #define PROOFINFER_VERSION_PATCH 0
 
 /* major * 1000000 + minor * 1000 + patch, of the header a program was compiled with. */
-#define PROOFINFER_VERSION_NUMBER \
-  (PROOFINFER_VERSION_MAJOR * 1000000 + PROOFINFER_VERSION_MINOR * 1000 + PROOFINFER_VERSION_PATCH)
+#define PROOFINFER_VERSION_NUMBER (PROOFINFER_VERSION_MAJOR * 1000000 + PROOFINFER_VERSION_MINOR * 1000 + PROOFINFER_VERSION_PATCH)
 
 /* The version number of the library that is loaded: compare with PROOFINFER_VERSION_NUMBER; the majors must be equal. */
 PROOFINFER_API int32_t proofinfer_version_number(void);
@@ -260,8 +259,7 @@ PROOFINFER_API void proofinfer_model_free(proofinfer_model *model);
 #define PROOFINFER_MODEL_PARAMETER_COUNT 14  /* weights in the file, each counted once */
 #define PROOFINFER_MODEL_THREADS 15          /* threads that compute, the caller's included */
 /* Reads an integer property. value: not NULL; 0 on failure. Errors: E_ARGUMENT. */
-PROOFINFER_API int32_t proofinfer_model_get_i64(const proofinfer_model *model, int32_t property, int64_t *value,
-                                                proofinfer_error **error);
+PROOFINFER_API int32_t proofinfer_model_get_i64(const proofinfer_model *model, int32_t property, int64_t *value, proofinfer_error **error);
 
 /* Text properties of a model. */
 #define PROOFINFER_MODEL_FORMAT 1       /* "llama2.c legacy", "llama2.c version 1", "llama2.c version 2" */
@@ -302,9 +300,8 @@ PROOFINFER_API int32_t proofinfer_convert(const char *from, size_t from_bytes, c
 /* Opens a tokenizer in llama2.c's tokenizer.bin format. The file has no count: vocab_size (1 and up) says how many pieces to read,
  * usually the model's; the file must have at least that many, further bytes after them are allowed and ignored.
  * Errors: E_ARGUMENT, E_IO, E_UNRECOGNIZED, E_TRUNCATED, E_FORMAT, E_MEMORY, E_LIMIT. */
-PROOFINFER_API int32_t proofinfer_tokenizer_open(const char *path, size_t path_bytes, int32_t vocab_size,
-                                                 const proofinfer_options *options, proofinfer_tokenizer **tokenizer,
-                                                 proofinfer_error **error);
+PROOFINFER_API int32_t proofinfer_tokenizer_open(const char *path, size_t path_bytes, int32_t vocab_size, const proofinfer_options *options,
+                                                 proofinfer_tokenizer **tokenizer, proofinfer_error **error);
 /* The same from memory. data: [data_bytes], copied, not kept. */
 PROOFINFER_API int32_t proofinfer_tokenizer_open_memory(const void *data, size_t data_bytes, int32_t vocab_size,
                                                         const proofinfer_options *options, proofinfer_tokenizer **tokenizer,
@@ -379,8 +376,8 @@ PROOFINFER_API int32_t proofinfer_session_append(proofinfer_session *session, co
 PROOFINFER_API int32_t proofinfer_session_logits(proofinfer_session *session, size_t position, float *buffer, size_t capacity,
                                                  size_t *needed, proofinfer_error **error);
 /* The same without a copy: *logits points to *count floats inside the session, valid until the next append, rewind or free. */
-PROOFINFER_API int32_t proofinfer_session_logits_view(proofinfer_session *session, size_t position, const float **logits,
-                                                      size_t *count, proofinfer_error **error);
+PROOFINFER_API int32_t proofinfer_session_logits_view(proofinfer_session *session, size_t position, const float **logits, size_t *count,
+                                                      proofinfer_error **error);
 /* The number of tokens appended, and the number of positions there is room for; 0 for NULL. */
 PROOFINFER_API size_t proofinfer_session_position(const proofinfer_session *session);
 PROOFINFER_API size_t proofinfer_session_context_length(const proofinfer_session *session);

@@ -160,7 +160,7 @@ int32_t proofinfer_options_set_u64(proofinfer_options *options, const char *name
   int index = 0;
   Options *found = find(&call, options, name, name_bytes, PROOFINFER_OPTION_U64, &index);
   if (found)
-    (index == kSeed              ? found->settings.seed
+    (index == kSeed             ? found->settings.seed
      : index == kShareFromBytes ? found->settings.share_from_bytes
                                 : found->settings.memory_limit_bytes) = value;
   return call.end();
@@ -174,8 +174,8 @@ int32_t proofinfer_options_set_f64(proofinfer_options *options, const char *name
   return found ? call.end(set_f64(&call, found, index, value)) : call.end();
 }
 
-int32_t proofinfer_options_set_text(proofinfer_options *options, const char *name, size_t name_bytes, const char *value,
-                                    size_t value_bytes, proofinfer_error **error) {
+int32_t proofinfer_options_set_text(proofinfer_options *options, const char *name, size_t name_bytes, const char *value, size_t value_bytes,
+                                    proofinfer_error **error) {
   Call call(error);
   int index = 0;
   Options *found = find(&call, options, name, name_bytes, PROOFINFER_OPTION_TEXT, &index);
@@ -183,8 +183,8 @@ int32_t proofinfer_options_set_text(proofinfer_options *options, const char *nam
   return call.end(set_isa(&call, found, value ? value : "", value_bytes));
 }
 
-int32_t proofinfer_options_set_tokens(proofinfer_options *options, const char *name, size_t name_bytes, const int32_t *tokens,
-                                      size_t count, proofinfer_error **error) {
+int32_t proofinfer_options_set_tokens(proofinfer_options *options, const char *name, size_t name_bytes, const int32_t *tokens, size_t count,
+                                      proofinfer_error **error) {
   Call call(error);
   int index = 0;
   Options *found = find(&call, options, name, name_bytes, PROOFINFER_OPTION_TOKENS, &index);

@@ -13,8 +13,8 @@ namespace {
 constexpr int32_t kShape[7] = {16, 33, 2, 8, 4, 64, 32};  // dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size, seq_len
 constexpr uint64_t kSeed = 106;
 constexpr size_t kTokenCount = 32;
-constexpr int32_t kTokens[kTokenCount] = {1, 60, 43, 26, 9, 56, 39, 22, 5, 52, 35, 18, 1, 48, 31, 14,
-                                          61, 44, 27, 10, 57, 40, 23, 6, 53, 36, 19, 2, 49, 32, 15, 62};
+constexpr int32_t kTokens[kTokenCount] = {1,  60, 43, 26, 9,  56, 39, 22, 5,  52, 35, 18, 1,  48, 31, 14,
+                                          61, 44, 27, 10, 57, 40, 23, 6,  53, 36, 19, 2,  49, 32, 15, 62};
 constexpr uint64_t kLogitsDigest = 0x48d0a1b976df394eu;  // FNV-1a of all logits of all positions, little-endian
 
 struct Writer {

@@ -113,8 +113,7 @@ size_t proofinfer_session_context_length(const proofinfer_session *session) {
   return s ? s->context_length() : 0;
 }
 
-int32_t proofinfer_session_tokens(proofinfer_session *session, int32_t *tokens, size_t capacity, size_t *needed,
-                                  proofinfer_error **error) {
+int32_t proofinfer_session_tokens(proofinfer_session *session, int32_t *tokens, size_t capacity, size_t *needed, proofinfer_error **error) {
   Call call(error);
   if (needed) *needed = 0;
   Entered<Session> s(&call, session, "session");
@@ -127,8 +126,7 @@ int32_t proofinfer_session_rewind(proofinfer_session *session, size_t position, 
   Entered<Session> s(&call, session, "session");
   if (!s) return call.end();
   if (position > s->position())
-    return call.end(
-        fail(call.failure(), kArgument, "position is %zu; expected 0 to the session's position %zu", position, s->position()));
+    return call.end(fail(call.failure(), kArgument, "position is %zu; expected 0 to the session's position %zu", position, s->position()));
   s->rewind(position);
   return call.end();
 }
@@ -139,8 +137,8 @@ uint64_t proofinfer_session_memory_bytes(const proofinfer_session *session) {
   return s ? s->account()->used_bytes() + sizeof(Session) : 0;
 }
 
-int32_t proofinfer_batch_create(const proofinfer_model *model, size_t max_rows, const proofinfer_options *options,
-                                proofinfer_batch **batch, proofinfer_error **error) {
+int32_t proofinfer_batch_create(const proofinfer_model *model, size_t max_rows, const proofinfer_options *options, proofinfer_batch **batch,
+                                proofinfer_error **error) {
   Call call(error);
   if (batch) *batch = nullptr;
   Settings settings;

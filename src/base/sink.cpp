@@ -35,7 +35,8 @@ Status Sink::open(const char *path, size_t path_bytes, Account *account, Failure
   char *name = names_.data(), *temporary = name + path_bytes + 1;
   memcpy(name, path, path_bytes);
   name[path_bytes] = 0;
-  snprintf(temporary, path_bytes + kSuffixBytes, "%.*s.%llu.partial", static_cast<int>(path_bytes), path, (unsigned long long)os_process_id());
+  snprintf(temporary, path_bytes + kSuffixBytes, "%.*s.%llu.partial", static_cast<int>(path_bytes), path,
+           (unsigned long long)os_process_id());
   int error_number = 0;
   if (!os_create_file(temporary, &file_, &error_number)) {
     file_ = kNoFile;
@@ -54,7 +55,8 @@ Status Sink::write(uint64_t offset, const void *from, size_t bytes, Failure *fai
 
 Status Sink::commit(Failure *failure) {
   int error_number = 0;
-  if (!os_finish_file(file_, temporary_, path_, &error_number)) return fail_write(failure, path_, "give the finished file its name", error_number);
+  if (!os_finish_file(file_, temporary_, path_, &error_number))
+    return fail_write(failure, path_, "give the finished file its name", error_number);
   os_close_file(file_);
   file_ = kNoFile;
   return kOk;

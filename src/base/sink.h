@@ -26,7 +26,7 @@ class Sink {
  private:
   static constexpr int64_t kNoFile = -1;
   int64_t file_ = kNoFile;
-  Buffer<char> names_;           // the path and the temporary name, each NUL-terminated
+  Buffer<char> names_;  // the path and the temporary name, each NUL-terminated
   const char *path_ = nullptr;
   const char *temporary_ = nullptr;
 };

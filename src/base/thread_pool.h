@@ -45,7 +45,7 @@ class ThreadPool {
   void stop();
   uint32_t wait_for_round(uint32_t seen);
 
-  Buffer<Worker> workers_;     // [wanted_count_ - 1]
+  Buffer<Worker> workers_;  // [wanted_count_ - 1]
   size_t wanted_count_ = 1;
   size_t started_count_ = 0;
   uint32_t spin_count_ = 0;

@@ -92,7 +92,8 @@ double bytes_per_token(const LoadedModel &model, const BenchPlan &plan) {
 
 // Multiplications and additions of the layers' matrices for one token; a prompt needs the classifier once only.
 double operations_per_token(const LoadedModel &model) {
-  const double dim = static_cast<double>(model.get(PROOFINFER_MODEL_DIM)), hidden_dim = static_cast<double>(model.get(PROOFINFER_MODEL_HIDDEN_DIM));
+  const double dim = static_cast<double>(model.get(PROOFINFER_MODEL_DIM)),
+               hidden_dim = static_cast<double>(model.get(PROOFINFER_MODEL_HIDDEN_DIM));
   const double kv_dim = static_cast<double>(model.get(PROOFINFER_MODEL_HEAD_SIZE) * model.get(PROOFINFER_MODEL_N_KV_HEADS));
   return 2 * static_cast<double>(model.get(PROOFINFER_MODEL_N_LAYERS)) * dim * (2 * dim + 2 * kv_dim + 3 * hidden_dim);
 }
@@ -107,13 +108,18 @@ struct Speeds {
 
 // The shares that a median of the model has of the median of its bound.
 std::vector<Figure> shares(const LoadedModel &model, const BenchPlan &plan, const Speeds &speeds) {
-  std::vector<Figure> figures = {speeds.bandwidth, speeds.arithmetic, {"bytes_per_token", "read per token", "bytes", {bytes_per_token(model, plan)}}};
+  std::vector<Figure> figures = {
+      speeds.bandwidth, speeds.arithmetic, {"bytes_per_token", "read per token", "bytes", {bytes_per_token(model, plan)}}};
   if (!speeds.decode.runs.empty())
-    figures.push_back({"decode_share_of_read_bound", "decode of the bound", "", {median(speeds.decode.runs) * bytes_per_token(model, plan) /
-                                                                               (median(speeds.bandwidth.runs) * 1e9)}});
+    figures.push_back({"decode_share_of_read_bound",
+                       "decode of the bound",
+                       "",
+                       {median(speeds.decode.runs) * bytes_per_token(model, plan) / (median(speeds.bandwidth.runs) * 1e9)}});
   if (model.get(PROOFINFER_MODEL_GROUP_SIZE) == 0)
-    figures.push_back({"prefill_share_of_multiply_add", "prefill of the peak", "", {median(speeds.prefill.runs) * operations_per_token(model) /
-                                                                                  (median(speeds.arithmetic.runs) * 1e9)}});
+    figures.push_back({"prefill_share_of_multiply_add",
+                       "prefill of the peak",
+                       "",
+                       {median(speeds.prefill.runs) * operations_per_token(model) / (median(speeds.arithmetic.runs) * 1e9)}});
   return figures;
 }
 

@@ -122,37 +122,38 @@ const Command kInspect = {
     {"proofinfer inspect stories260K.bin", "proofinfer inspect stories260K.bin --json | python3 -m json.tool"},
     run_inspect};
 
-const Command kConvert = {"convert",
-                          "write a checkpoint in another format",
-                          {"convert FROM TO [flags]"},
-                          "Reads a llama2.c checkpoint of any format and writes it in another, row by row in little memory. "
-                          "The new file takes its name when it is complete; until then nothing of that name changes. "
-                          "Version 2 quantizes the weights to 8 bits in groups (Q8_0), a quarter of the size.",
-                          {{'\0', "to", "FORMAT", "legacy, v1 or v2. Default: v2."},
-                           {'\0', "group-size", "N",
-                            "v2: weights a group; divides dim and hidden_dim. Default: the largest power of two up to 64 that does."},
-                           kQuiet,
-                           kHelp},
-                          {"proofinfer convert stories15M.bin stories15M-q8.bin", "proofinfer convert stories15M-q8.bin back.bin --to legacy"},
-                          run_convert};
+const Command kConvert = {
+    "convert",
+    "write a checkpoint in another format",
+    {"convert FROM TO [flags]"},
+    "Reads a llama2.c checkpoint of any format and writes it in another, row by row in little memory. "
+    "The new file takes its name when it is complete; until then nothing of that name changes. "
+    "Version 2 quantizes the weights to 8 bits in groups (Q8_0), a quarter of the size.",
+    {{'\0', "to", "FORMAT", "legacy, v1 or v2. Default: v2."},
+     {'\0', "group-size", "N", "v2: weights a group; divides dim and hidden_dim. Default: the largest power of two up to 64 that does."},
+     kQuiet,
+     kHelp},
+    {"proofinfer convert stories15M.bin stories15M-q8.bin", "proofinfer convert stories15M-q8.bin back.bin --to legacy"},
+    run_convert};
 
-const Command kBench = {"bench",
-                        "measure loading, prompt and generation speed",
-                        {"bench MODEL [flags]"},
-                        "Loads the model, reads a prompt in one go (prefill) and generates token by token "
-                        "(decode), several times, and prints the medians with the lowest and highest run, and "
-                        "the largest memory that the program had. No tokenizer is needed.",
-                        {{'\0', "prompt-tokens", "N", "Tokens of the prompt. Default: 200, or half of the context."},
-                         {'\0', "decode-tokens", "N", "Tokens to generate. Default: 200, or the rest of the context."},
-                         {'\0', "repeats", "N", "Measured runs, after one that does not count. Default: 5."},
-                         {'\0', "no-bounds", nullptr, "Do not measure what the machine could do beside it; saves memory for two copies of the weights."},
-                         {'\0', "json", nullptr, "Print JSON instead, every run included."},
-                         kThreads,
-                         kIsa,
-                         kQuiet,
-                         kHelp},
-                        {"proofinfer bench stories15M.bin --threads 1", "proofinfer bench stories15M.bin --isa scalar --repeats 3 --json"},
-                        run_bench};
+const Command kBench = {
+    "bench",
+    "measure loading, prompt and generation speed",
+    {"bench MODEL [flags]"},
+    "Loads the model, reads a prompt in one go (prefill) and generates token by token "
+    "(decode), several times, and prints the medians with the lowest and highest run, and "
+    "the largest memory that the program had. No tokenizer is needed.",
+    {{'\0', "prompt-tokens", "N", "Tokens of the prompt. Default: 200, or half of the context."},
+     {'\0', "decode-tokens", "N", "Tokens to generate. Default: 200, or the rest of the context."},
+     {'\0', "repeats", "N", "Measured runs, after one that does not count. Default: 5."},
+     {'\0', "no-bounds", nullptr, "Do not measure what the machine could do beside it; saves memory for two copies of the weights."},
+     {'\0', "json", nullptr, "Print JSON instead, every run included."},
+     kThreads,
+     kIsa,
+     kQuiet,
+     kHelp},
+    {"proofinfer bench stories15M.bin --threads 1", "proofinfer bench stories15M.bin --isa scalar --repeats 3 --json"},
+    run_bench};
 
 const Command kSelftest = {"selftest",
                            "check the library on this machine",

@@ -83,11 +83,11 @@ struct Routines {
 using Lanes4 = float __attribute__((vector_size(16)));
 using Lanes8 = float __attribute__((vector_size(32)));
 
-#define PI_ROUTINES(name, attribute, Register)                                                       \
-  attribute uint64_t read1_##name(const Words *p, size_t n) { return read_streams<1>(p, n); }        \
-  attribute uint64_t read4_##name(const Words *p, size_t n) { return read_streams<4>(p, n); }        \
-  attribute uint64_t read8_##name(const Words *p, size_t n) { return read_streams<8>(p, n); }        \
-  attribute float multiply_add_##name() { return multiply_add_rounds<Register>(); }                  \
+#define PI_ROUTINES(name, attribute, Register)                                                \
+  attribute uint64_t read1_##name(const Words *p, size_t n) { return read_streams<1>(p, n); } \
+  attribute uint64_t read4_##name(const Words *p, size_t n) { return read_streams<4>(p, n); } \
+  attribute uint64_t read8_##name(const Words *p, size_t n) { return read_streams<8>(p, n); } \
+  attribute float multiply_add_##name() { return multiply_add_rounds<Register>(); }           \
   constexpr Routines k_##name = {{read1_##name, read4_##name, read8_##name}, multiply_add_##name, sizeof(Register) / sizeof(float)};
 
 PI_ROUTINES(base, , Lanes4)

@@ -19,7 +19,7 @@ class ReadBandwidth {
   double measure() const;
 
  private:
-  size_t bytes_;    // of each, whole huge pages
+  size_t bytes_;  // of each, whole huge pages
   size_t threads_;
   void *memory_[2];
 };

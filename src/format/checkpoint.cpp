@@ -18,8 +18,19 @@ struct KindName {
   bool with_layer;
 };
 constexpr KindName kKindNames[PI_TENSOR_KINDS] = {
-    {"token_embedding", false}, {"attention_norm", true}, {"wq", true}, {"wk", true}, {"wv", true}, {"wo", true},       {"ffn_norm", true},
-    {"w1", true},               {"w2", true},             {"w3", true}, {"final_norm", false}, {"rope_tables", false}, {"classifier", false},
+    {"token_embedding", false},
+    {"attention_norm", true},
+    {"wq", true},
+    {"wk", true},
+    {"wv", true},
+    {"wo", true},
+    {"ffn_norm", true},
+    {"w1", true},
+    {"w2", true},
+    {"w3", true},
+    {"final_norm", false},
+    {"rope_tables", false},
+    {"classifier", false},
 };
 
 // Where the fields of a header stand.
@@ -74,22 +85,22 @@ Status fail_field(Failure *failure, int32_t format, int place, const char *field
 }
 
 // The failure for a field that must divide another.
-Status fail_divisor(Failure *failure, int32_t format, int offset, const char *field, int32_t found, const char *whole, int32_t whole_value) {
-  return fail(failure, kFormat, "%s header: %s at offset %d is %d; expected a divisor of %s, which is %d", kHeaderFields[format].format, field,
-              offset, found, whole, whole_value);
+Status fail_divisor(Failure *failure, int32_t format, int offset, const char *field, int32_t found, const char *whole,
+                    int32_t whole_value) {
+  return fail(failure, kFormat, "%s header: %s at offset %d is %d; expected a divisor of %s, which is %d", kHeaderFields[format].format,
+              field, offset, found, whole, whole_value);
 }
 
 Status fail_version_field(Failure *failure, const pi_checkpoint_header &h, pi_layout_result result) {
   const HeaderFields &fields = kHeaderFields[h.format];
   switch (result) {
     case PI_LAYOUT_SHARED_FLAG:
-      return fail(failure, kFormat, "%s header: the shared-classifier flag at offset %d is %d; expected 0 or 1", fields.format, fields.shared,
-                  h.shared_classifier);
+      return fail(failure, kFormat, "%s header: the shared-classifier flag at offset %d is %d; expected 0 or 1", fields.format,
+                  fields.shared, h.shared_classifier);
     case PI_LAYOUT_GROUP_SIZE:
       return fail(failure, kFormat, "%s header: group_size at offset %d is %d; expected 1 to %d", fields.format, fields.group, h.group_size,
                   PI_MAX_GROUP_SIZE);
-    case PI_LAYOUT_GROUP_DIVIDES_DIM:
-      return fail_divisor(failure, h.format, fields.group, "group_size", h.group_size, "dim", h.dim);
+    case PI_LAYOUT_GROUP_DIVIDES_DIM: return fail_divisor(failure, h.format, fields.group, "group_size", h.group_size, "dim", h.dim);
     default: return fail_divisor(failure, h.format, fields.group, "group_size", h.group_size, "hidden_dim", h.hidden_dim);
   }
 }
@@ -137,8 +148,9 @@ Status Checkpoint::check_size(uint64_t size_bytes, Failure *failure) const {
   uint64_t begin = span.offset + layer * span.tensor_bytes;
   return fail(failure, kTruncated,
               "%s: expected %llu bytes by its header, found %llu: tensor %s at offset %llu needs %llu bytes and %llu are there", format,
-              (unsigned long long)layout_.file_bytes, (unsigned long long)size_bytes, kind_name(kind, layer).text, (unsigned long long)begin,
-              (unsigned long long)span.tensor_bytes, (unsigned long long)(size_bytes > begin ? size_bytes - begin : 0));
+              (unsigned long long)layout_.file_bytes, (unsigned long long)size_bytes, kind_name(kind, layer).text,
+              (unsigned long long)begin, (unsigned long long)span.tensor_bytes,
+              (unsigned long long)(size_bytes > begin ? size_bytes - begin : 0));
 }
 
 // The format that the first bytes tell, or a failure. Legacy is what is left when nothing else is recognised.
@@ -158,7 +170,8 @@ static Status detect(const unsigned char *first, size_t count, uint64_t size_byt
   const char *other = recognize(first, count, &is_model);
   if (other) return fail(failure, is_model ? kUnsupported : kUnrecognized, "checkpoint: this is %s; expected a llama2.c checkpoint", other);
   if (count < PI_LEGACY_HEADER_BYTES)
-    return fail(failure, kTruncated, "legacy checkpoint: the header (seven int32) needs %d bytes; found %zu", PI_LEGACY_HEADER_BYTES, count);
+    return fail(failure, kTruncated, "legacy checkpoint: the header (seven int32) needs %d bytes; found %zu", PI_LEGACY_HEADER_BYTES,
+                count);
   if (is_byte_swapped(first, size_bytes))
     return fail(failure, kUnrecognized, "checkpoint: this is a legacy checkpoint in the other byte order; expected little-endian");
   return kOk;
@@ -226,7 +239,8 @@ TensorInfo Checkpoint::tensor(uint64_t index) const {
   return info;
 }
 
-Status Checkpoint::read_rows(Source *source, int kind, uint64_t index, uint64_t row, uint64_t row_count, float *to, Failure *failure) const {
+Status Checkpoint::read_rows(Source *source, int kind, uint64_t index, uint64_t row, uint64_t row_count, float *to,
+                             Failure *failure) const {
   const pi_tensor_span &span = layout_.spans[kind];
   uint64_t row_bytes = span.columns * sizeof(float);
   uint64_t offset = span.offset + index * span.tensor_bytes + row * row_bytes;
@@ -243,8 +257,7 @@ Status Checkpoint::read_quantized_rows(Source *source, int kind, uint64_t index,
   uint64_t scales_at = begin + span.rows * span.columns + row * row_scales * sizeof(float);
   const char *name = kKindNames[kind].name;
   Status status = source->read(begin + row * span.columns, q, static_cast<size_t>(row_count * span.columns), name, failure);
-  if (status == kOk)
-    status = source->read(scales_at, scales, static_cast<size_t>(row_count * row_scales * sizeof(float)), name, failure);
+  if (status == kOk) status = source->read(scales_at, scales, static_cast<size_t>(row_count * row_scales * sizeof(float)), name, failure);
   if (status == kOk) to_host_f32(scales, static_cast<size_t>(row_count * row_scales));
   return status;
 }

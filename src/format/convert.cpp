@@ -68,8 +68,7 @@ Status Converter::plan(const ConvertTarget &target) {
   int kind = 0;
   switch (pi_checkpoint_plan(&header, &to, &kind)) {
     case PI_LAYOUT_OK: return kOk;
-    case PI_LAYOUT_GROUP_SIZE:
-      return fail(failure, kArgument, "group_size is %d; expected 1 to %d", header.group_size, PI_MAX_GROUP_SIZE);
+    case PI_LAYOUT_GROUP_SIZE: return fail(failure, kArgument, "group_size is %d; expected 1 to %d", header.group_size, PI_MAX_GROUP_SIZE);
     case PI_LAYOUT_GROUP_DIVIDES_DIM:
     case PI_LAYOUT_GROUP_DIVIDES_HIDDEN:
       return fail(failure, kArgument, "group_size is %d; expected a divisor of dim, which is %d, and of hidden_dim, which is %d",
@@ -97,7 +96,8 @@ Status Converter::write_header() {
   bool legacy = to.format == PI_FORMAT_LEGACY;
   unsigned char *shape = legacy ? bytes : bytes + 8;
   uint32_t vocab_size = static_cast<uint32_t>(to.vocab_size);
-  const uint64_t fields[7] = {to.dim,        to.hidden_dim, to.n_layers, to.n_heads, to.n_kv_heads, legacy && !to.shared_classifier ? 0u - vocab_size : vocab_size,
+  const uint64_t fields[7] = {to.dim,     to.hidden_dim, to.n_layers,
+                              to.n_heads, to.n_kv_heads, legacy && !to.shared_classifier ? 0u - vocab_size : vocab_size,
                               to.seq_len};
   for (int i = 0; i < 7; i++) put_u32(shape + 4 * i, static_cast<uint32_t>(fields[i]));
   if (legacy) return sink->write(0, bytes, PI_LEGACY_HEADER_BYTES, failure);

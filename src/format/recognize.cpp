@@ -23,7 +23,9 @@ constexpr Magic kMagics[] = {
     {"PK\x03\x04", 4, true, "a ZIP archive (PyTorch checkpoints are)"},
     {"\x80\x02", 2, true, "a Python pickle (old PyTorch checkpoints are)"},
     {"\x1f\x8b", 2, false, "a gzip file"},
-    {"\x7f" "ELF", 4, false, "an ELF program or library"},
+    {"\x7f"
+     "ELF",
+     4, false, "an ELF program or library"},
     {"%PDF", 4, false, "a PDF document"},
     {"\x89PNG", 4, false, "a PNG picture"},
     {"version https://git-lfs", 23, false, "a Git LFS pointer (the file itself was not fetched)"},

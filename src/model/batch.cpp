@@ -5,8 +5,7 @@
 namespace proofinfer {
 
 Status Batch::create(const Model *model, size_t max_rows, const Settings &settings, Batch **batch, Failure *failure) {
-  if (max_rows < 1 || max_rows > kMaxRows)
-    return fail(failure, kArgument, "max_rows is %zu; expected 1 to %zu", max_rows, kMaxRows);
+  if (max_rows < 1 || max_rows > kMaxRows) return fail(failure, kArgument, "max_rows is %zu; expected 1 to %zu", max_rows, kMaxRows);
   Ref<Batch> made(Object::make<Batch>(settings.hooks, settings.memory_limit_bytes, "batch", failure));
   if (!made) return failure->status;
   made->model_ = Ref<const Model>::share(model);

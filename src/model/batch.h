@@ -25,8 +25,8 @@ class Batch : public Object {
     Session *session;  // one reference each
     int32_t token;
     bool wants_logits;
-    bool first;        // of its session in the queue
-    size_t position;   // where the token lands
+    bool first;       // of its session in the queue
+    size_t position;  // where the token lands
   };
   size_t queued_of(const Session *session) const;
   // Locks every session of the queue; on failure none is locked.
@@ -40,7 +40,7 @@ class Batch : public Object {
   const Kernels *kernels_ = nullptr;
   BusyFlag busy_;
   Workspace workspace_;
-  Buffer<Item> items_;   // [max_rows], count_ used
+  Buffer<Item> items_;  // [max_rows], count_ used
   size_t count_ = 0;
 };
 

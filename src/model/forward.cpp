@@ -18,9 +18,7 @@ constexpr size_t kPanelUnit = 12;
 
 size_t logits_stride(const Model &model) { return whole_panels(model.vocab_size()); }
 
-size_t scores_stride(size_t context_length) {
-  return (context_length + PI_PAGE_POSITIONS - 1) / PI_PAGE_POSITIONS * PI_PAGE_POSITIONS;
-}
+size_t scores_stride(size_t context_length) { return (context_length + PI_PAGE_POSITIONS - 1) / PI_PAGE_POSITIONS * PI_PAGE_POSITIONS; }
 
 size_t scores_count(const Model &model, size_t context_length) {
   return model.pool()->thread_count() * kHeadsAtOnce * scores_stride(context_length);

@@ -32,9 +32,9 @@ size_t logits_stride(const Model &model);
 
 // Quantized activations: dwords of four int8, scales and sums a group.
 struct QuantizedRows {
-  Buffer<uint32_t> q;     // [rows][groups][gs4 / 4]
-  Buffer<float> scales;   // [rows][groups]
-  Buffer<int32_t> sums;   // [rows][groups]
+  Buffer<uint32_t> q;    // [rows][groups][gs4 / 4]
+  Buffer<float> scales;  // [rows][groups]
+  Buffer<int32_t> sums;  // [rows][groups]
 
   Status allocate(Account *account, size_t rows, size_t columns, size_t group_size, Failure *failure);
 };
@@ -59,16 +59,16 @@ class Workspace {
 
   size_t row_capacity_ = 0;
   size_t qkv_stride_ = 0, hidden_stride_ = 0, dim_stride_ = 0;
-  Buffer<float> x_;         // [rows][dim_stride]: the residual stream
-  Buffer<float> normed_;    // [rows][dim_stride]: input of the matrices; attention output
-  Buffer<float> projected_; // [rows][dim_stride]: output of o and w2
-  Buffer<float> qkv_;       // [rows][qkv_stride]
-  Buffer<float> hidden_;    // [rows][hidden_stride]: outputs of w1, then of w3
-  Buffer<float> blocks_;    // [rows / 8][max(dim, hidden_dim)][8]: activations side by side; float32 weights only
-  QuantizedRows quants_;    // quantized weights only: activations row by row, then side by side
+  Buffer<float> x_;          // [rows][dim_stride]: the residual stream
+  Buffer<float> normed_;     // [rows][dim_stride]: input of the matrices; attention output
+  Buffer<float> projected_;  // [rows][dim_stride]: output of o and w2
+  Buffer<float> qkv_;        // [rows][qkv_stride]
+  Buffer<float> hidden_;     // [rows][hidden_stride]: outputs of w1, then of w3
+  Buffer<float> blocks_;     // [rows / 8][max(dim, hidden_dim)][8]: activations side by side; float32 weights only
+  QuantizedRows quants_;     // quantized weights only: activations row by row, then side by side
   QuantizedRows quant_blocks_;
-  Buffer<float> angles_;    // [rows][2][head_size / 2]: cosines, sines
-  Buffer<float> logits_;    // [kLogitsRows][logits_stride]
+  Buffer<float> angles_;  // [rows][2][head_size / 2]: cosines, sines
+  Buffer<float> logits_;  // [kLogitsRows][logits_stride]
 };
 
 // Evaluates up to workspace->row_capacity() rows: stores their keys and values and fills the logits asked for. Rows of one cache stand in

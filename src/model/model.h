@@ -83,10 +83,10 @@ class Model : public Object {
   Checkpoint checkpoint_;
   size_t dim_ = 0, hidden_dim_ = 0, n_layers_ = 0, n_heads_ = 0, n_kv_heads_ = 0, vocab_size_ = 0, seq_len_ = 0;
   size_t head_size_ = 0, kv_dim_ = 0, group_size_ = 0;
-  size_t layer_bytes_ = 0;           // of the packed matrices of one layer
-  Buffer<unsigned char> weights_;    // layers, embedding, classifier if separate, all packed
-  Buffer<float> norms_;              // [n_layers][2][dim], then [dim]
-  Buffer<float> rope_frequencies_;   // [head_size / 2]
+  size_t layer_bytes_ = 0;          // of the packed matrices of one layer
+  Buffer<unsigned char> weights_;   // layers, embedding, classifier if separate, all packed
+  Buffer<float> norms_;             // [n_layers][2][dim], then [dim]
+  Buffer<float> rope_frequencies_;  // [head_size / 2]
   uint64_t share_from_bytes_ = 0;
   const Kernels *kernels_ = nullptr;
   mutable ThreadPool pool_;

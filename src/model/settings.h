@@ -13,8 +13,8 @@ namespace proofinfer {
 struct Settings {
   static constexpr size_t kMaxStopTokens = 1024;
   MemoryHooks hooks;
-  uint64_t memory_limit_bytes = 0;   // 0: none
-  int64_t threads = 1;               // the caller's included
+  uint64_t memory_limit_bytes = 0;  // 0: none
+  int64_t threads = 1;              // the caller's included
   // Work that streams fewer bytes is not shared among threads: it is done before the others have noticed it, in some microseconds.
   uint64_t share_from_bytes = uint64_t(128) << 10;
   const Kernels *kernels = nullptr;  // nullptr: not chosen
@@ -22,10 +22,10 @@ struct Settings {
   double temperature = 0.0;
   double top_p = 0.9;
   uint64_t seed = 1;
-  int64_t max_tokens = 0;                 // 0: no limit
-  const int32_t *stop_tokens = nullptr;   // [stop_token_count], valid during the call
+  int64_t max_tokens = 0;                // 0: no limit
+  const int32_t *stop_tokens = nullptr;  // [stop_token_count], valid during the call
   size_t stop_token_count = 0;
-  bool has_stop_tokens = false;           // false: the tokenizer's default
+  bool has_stop_tokens = false;  // false: the tokenizer's default
 };
 
 }  // namespace proofinfer

@@ -30,7 +30,7 @@ struct Model::Loader {
   Source *source;
   Cancel *cancel;
   Failure *failure;
-  Buffer<float> rows_{};    // [16][columns] float32 rows as the file has them, or [16][columns / group_size] scales
+  Buffer<float> rows_{};     // [16][columns] float32 rows as the file has them, or [16][columns / group_size] scales
   Buffer<int8_t> quants_{};  // [16][columns] int8 rows as the file has them, when quantized
   uint64_t done_bytes = 0;
 
@@ -97,8 +97,7 @@ Status Model::Loader::pack_quantized_rows(int kind, size_t index, size_t row, si
   Status status = model->checkpoint_.read_quantized_rows(source, kind, index, row, count, quants_.data(), rows_.data(), failure);
   size_t gs = model->group_size_;
   size_t groups = static_cast<size_t>(model->checkpoint_.layout().spans[kind].columns) / gs;
-  if (status == kOk)
-    model->kernels_->pack_q8(quants_.data(), rows_.data(), count, groups, gs, lane, reinterpret_cast<int8_t *>(panel));
+  if (status == kOk) model->kernels_->pack_q8(quants_.data(), rows_.data(), count, groups, gs, lane, reinterpret_cast<int8_t *>(panel));
   return status;
 }
 

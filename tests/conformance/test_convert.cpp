@@ -28,7 +28,8 @@ class Convert : public testing::Test {
     std::ofstream(path(name), std::ios::binary).write(reinterpret_cast<const char *>(bytes.data()), std::streamsize(bytes.size()));
     return path(name);
   }
-  Answer convert(const std::string &from, const std::string &to, int32_t format, int32_t group_size = 0, proofinfer_cancel *cancel = nullptr) {
+  Answer convert(const std::string &from, const std::string &to, int32_t format, int32_t group_size = 0,
+                 proofinfer_cancel *cancel = nullptr) {
     return answer_of(proofinfer_convert, from.data(), from.size(), to.data(), to.size(), format, group_size, cancel);
   }
   size_t file_count() const { return size_t(std::distance(fs::directory_iterator(folder_), fs::directory_iterator())); }

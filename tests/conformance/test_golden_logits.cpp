@@ -195,8 +195,9 @@ TEST_P(Golden, greedy_and_sampled_ids_are_equal) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Golden, testing::Range(size_t(0), cases().size()),
-                         [](const testing::TestParamInfo<size_t> &info) { return (is_quantized(cases()[info.param]) ? "q80_" : "f32_") + cases()[info.param]["name"].get<std::string>(); });
+INSTANTIATE_TEST_SUITE_P(All, Golden, testing::Range(size_t(0), cases().size()), [](const testing::TestParamInfo<size_t> &info) {
+  return (is_quantized(cases()[info.param]) ? "q80_" : "f32_") + cases()[info.param]["name"].get<std::string>();
+});
 
 TEST(GoldenCases, all_are_there) {
   EXPECT_EQ(std::count_if(cases().begin(), cases().end(), is_quantized), 5);

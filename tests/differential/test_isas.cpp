@@ -163,7 +163,8 @@ class Walk {
     size_t begin = position(i);
     size_t count = random_.between(1, length(i) - begin);
     split_ = split_ || count < length(i);
-    std::vector<int32_t> part(expected_.tokens[i].begin() + std::ptrdiff_t(begin), expected_.tokens[i].begin() + std::ptrdiff_t(begin + count));
+    std::vector<int32_t> part(expected_.tokens[i].begin() + std::ptrdiff_t(begin),
+                              expected_.tokens[i].begin() + std::ptrdiff_t(begin + count));
     Answer answer = append(sessions_[i], part);
     EXPECT_TRUE(answer.ok()) << answer;
     for (size_t at = begin; answer.ok() && at < begin + count; at++)
@@ -182,7 +183,8 @@ class Walk {
       size_t count = random_.chance(70) ? 1 : random_.between(1, 4);
       for (size_t k = 0; k < count && position(i) + k < length(i) && rows < 40; k++, rows++) {
         bool want = random_.chance(80);
-        Answer answer = answer_of(proofinfer_batch_add, batch_.get(), sessions_[i].get(), expected_.tokens[i][position(i) + k], int32_t(want));
+        Answer answer =
+            answer_of(proofinfer_batch_add, batch_.get(), sessions_[i].get(), expected_.tokens[i][position(i) + k], int32_t(want));
         EXPECT_TRUE(answer.ok()) << answer;
         if (want) wanted.push_back({i, position(i) + k});
       }

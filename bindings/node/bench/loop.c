@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <time.h>
 
-typedef int32_t next_function(void *generation, void *cancel, int32_t *token, char *buffer, size_t capacity, size_t *needed, int32_t *stop_reason,
-                              void **error);
+typedef int32_t next_function(void *generation, void *cancel, int32_t *token, char *buffer, size_t capacity, size_t *needed,
+                              int32_t *stop_reason, void **error);
 
 /* Nanoseconds of `steps` calls, or -1. */
 int64_t loop_run(next_function *next, void *generation, int32_t steps) {
