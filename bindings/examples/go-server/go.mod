@@ -1,0 +1,7 @@
+module proofinfer.example/go-server
+
+go 1.24
+
+require proofinfer.example/proofinfer v1.0.0
+
+replace proofinfer.example/proofinfer => ../../go
