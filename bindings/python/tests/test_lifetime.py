@@ -117,7 +117,7 @@ class Closing(support.SmallTest):
         for _ in range(3):
             with self.assertRaises(proofinfer.ProofinferError):
                 proofinfer.Model.from_bytes(b"nothing")
-        self.assertEqual(handles(), before)
+        self.assertLessEqual(handles(), before)  # one of an earlier test may have gone meanwhile
 
     def test_close_while_another_thread_is_inside(self):
         with proofinfer.Model(support.large_path()) as model:
