@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "api/boundary.h"
+#include "base/fp_environment.h"
 #include "model/session.h"
 
 namespace proofinfer {
@@ -89,6 +90,7 @@ Status check_kernels(const Model *model, const Kernels *kernels, Failure *failur
 }
 
 Status selftest(Failure *failure) {
+  FpScope contract;  // the weights too are computed
   Account account{MemoryHooks(), 0};
   Buffer<unsigned char> file;
   if (file.allocate(&account, kFileBytes, "self-test model", failure) != kOk) return failure->status;

@@ -33,6 +33,7 @@ Status Session::create(const Model *model, const Settings &settings, Session **s
   if (status == kOk) status = s->logits_.allocate(s->account(), logits_stride(*model), "logits", failure);
   if (status != kOk) return status;
   for (size_t i = 0; i < length; i++) s->logits_slot_[i] = 0;
+  Team started(model->pool());  // starts the pool's threads, so that no append needs memory for them
   *session = made.take();
   return kOk;
 }

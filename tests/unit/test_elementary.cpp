@@ -13,6 +13,7 @@
 #include "kernels/elementary_vector.h"
 #include "kernels/kernels.h"
 #include "proved/elementary.h"
+#include "support/files.h"
 
 namespace proofinfer {
 namespace {
@@ -76,7 +77,7 @@ const Function kFunctions[] = {{"expf", pi_expf, library_expf, &ElementaryForms:
                                {"cosf", pi_cosf, library_cosf, &ElementaryForms::cos_f32}};
 
 TEST(Elementary, scalar_functions_equal_glibc) {
-  if (!glibc_is_the_reference()) GTEST_SKIP() << "no glibc with fused multiply-add to compare with";
+  if (!glibc_is_the_reference()) PROOFINFER_SKIP("glibc") << "no glibc with fused multiply-add to compare with";
   for (const Function &f : kFunctions)
     for (float x : samples())
       ASSERT_TRUE(same(f.scalar(x), f.library(x))) << f.name << "(" << x << ") is " << f.scalar(x) << ", glibc's " << f.library(x);
@@ -85,7 +86,7 @@ TEST(Elementary, scalar_functions_equal_glibc) {
 class ElementaryForm : public testing::TestWithParam<size_t> {
  protected:
   void SetUp() override {
-    if (!kernels_available(GetParam())) GTEST_SKIP() << "isa-unavailable: " << kernels_at(GetParam())->name;
+    if (!kernels_available(GetParam())) PROOFINFER_SKIP("isa") << kernels_at(GetParam())->name;
     forms_ = elementary_forms_at(GetParam());
   }
   const ElementaryForms *forms_ = nullptr;
@@ -141,7 +142,7 @@ TEST(Elementary, stated_results_at_special_inputs) {
 const float kPowerBases[] = {10000.0f, 100000.0f, 500000.0f, 1000000.0f, 8000000.0f, 1.5f};
 
 TEST(Elementary, powf_equals_glibc_for_every_rotary_frequency) {
-  if (!glibc_is_the_reference()) GTEST_SKIP() << "no glibc with fused multiply-add to compare with";
+  if (!glibc_is_the_reference()) PROOFINFER_SKIP("glibc") << "no glibc with fused multiply-add to compare with";
   for (float base : kPowerBases)
     for (int head_size = 2; head_size <= 1024; head_size += 2)
       for (int i = 0; i < head_size; i += 2) {
@@ -151,7 +152,7 @@ TEST(Elementary, powf_equals_glibc_for_every_rotary_frequency) {
 }
 
 TEST(Elementary, powf_equals_glibc_on_its_domain) {
-  if (!glibc_is_the_reference()) GTEST_SKIP() << "no glibc with fused multiply-add to compare with";
+  if (!glibc_is_the_reference()) PROOFINFER_SKIP("glibc") << "no glibc with fused multiply-add to compare with";
   for (uint32_t x = 0x00800000u; x < 0x7f800000u; x += 99991)
     for (uint32_t y = 0; y < 0x7f800000u; y += 0x00b00007u)
       for (uint32_t sign : {0u, 0x80000000u}) {

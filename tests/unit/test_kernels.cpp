@@ -12,6 +12,7 @@
 
 #include "kernels/kernels.h"
 #include "proved/pack_index.h"
+#include "support/files.h"
 
 namespace proofinfer {
 namespace {
@@ -129,7 +130,7 @@ constexpr int kCases = 2000;
 class KernelsTest : public testing::TestWithParam<size_t> {
  protected:
   void SetUp() override {
-    if (!kernels_available(GetParam())) GTEST_SKIP() << "isa-unavailable: " << kernels_at(GetParam())->name;
+    if (!kernels_available(GetParam())) PROOFINFER_SKIP("isa") << kernels_at(GetParam())->name;
     kernels_ = kernels_at(GetParam());
   }
   // Three quarters of the cases have values that hide no rounding error, the others what breaks careless code.
