@@ -86,8 +86,9 @@ static int kind_shape(const pi_checkpoint_layout *l, int kind, pi_tensor_span *s
 }
 
 int pi_checkpoint_kind_at(int32_t format, int i) {
-  static const int versions[PI_TENSOR_KINDS] = {PI_ATTENTION_NORM, PI_FFN_NORM, PI_FINAL_NORM, PI_EMBEDDING, PI_WQ, PI_WK,        PI_WV,
-                                                PI_WO,             PI_W1,       PI_W2,         PI_W3,        PI_ROPE_TABLES, PI_CLASSIFIER};
+  static const int versions[PI_TENSOR_KINDS] = {
+      PI_ATTENTION_NORM, PI_FFN_NORM,  PI_FINAL_NORM, PI_EMBEDDING, PI_WQ, PI_WK, PI_WV, PI_WO, PI_W1, PI_W2, PI_W3,
+      PI_ROPE_TABLES,    PI_CLASSIFIER};
   return format == PI_FORMAT_LEGACY ? i : versions[i];
 }
 
