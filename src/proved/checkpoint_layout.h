@@ -24,10 +24,10 @@ extern "C" {
 
 /* What a header says, as read: nothing is checked yet. */
 typedef struct {
-  int32_t format; /* PI_FORMAT_: known from the magic */
+  int32_t format;                                                              /* PI_FORMAT_: known from the magic */
   int32_t dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size, seq_len; /* legacy: negative vocab_size = separate classifier */
-  int32_t shared_classifier; /* version 1 and 2: the flag byte */
-  int32_t group_size;        /* version 2 */
+  int32_t shared_classifier;                                                   /* version 1 and 2: the flag byte */
+  int32_t group_size;                                                          /* version 2 */
 } pi_checkpoint_header;
 
 /* The kinds of tensor; a kind with one tensor a layer holds n_layers of them, one after another. */
@@ -53,8 +53,9 @@ typedef struct {
   uint64_t offset;       /* of the first one, in bytes */
   uint64_t tensor_bytes; /* of each */
   uint64_t rows, columns;
-  uint64_t tensors;      /* 0: the file has none of this kind */
-  uint64_t scales_bytes; /* 0: float32 weights; else: int8 weights (rows * columns bytes), then this many bytes of float32 scales, one a group */
+  uint64_t tensors; /* 0: the file has none of this kind */
+  uint64_t
+      scales_bytes; /* 0: float32 weights; else: int8 weights (rows * columns bytes), then this many bytes of float32 scales, one a group */
 } pi_tensor_span;
 
 /* Checked hyper-parameters and places. */
@@ -71,21 +72,21 @@ typedef struct {
 /* Why a header is refused. */
 typedef enum {
   PI_LAYOUT_OK,
-  PI_LAYOUT_DIM,                 /* dim < 1 */
-  PI_LAYOUT_HIDDEN_DIM,          /* hidden_dim < 1 */
-  PI_LAYOUT_N_LAYERS,            /* n_layers < 1 */
-  PI_LAYOUT_N_HEADS,             /* n_heads < 1 */
-  PI_LAYOUT_N_KV_HEADS,          /* n_kv_heads < 1 */
-  PI_LAYOUT_VOCAB_SIZE,          /* vocab_size 0 or INT32_MIN; versions 1 and 2: < 1 */
-  PI_LAYOUT_SEQ_LEN,             /* seq_len < 1 */
-  PI_LAYOUT_HEADS_DIVIDE_DIM,    /* dim % n_heads != 0 */
-  PI_LAYOUT_KV_HEADS_DIVIDE,     /* n_heads % n_kv_heads != 0 */
-  PI_LAYOUT_HEAD_SIZE_EVEN,      /* head_size odd */
-  PI_LAYOUT_SHARED_FLAG,         /* flag neither 0 nor 1 */
-  PI_LAYOUT_GROUP_SIZE,          /* group_size < 1 or > PI_MAX_GROUP_SIZE */
-  PI_LAYOUT_GROUP_DIVIDES_DIM,   /* dim % group_size != 0 */
+  PI_LAYOUT_DIM,                  /* dim < 1 */
+  PI_LAYOUT_HIDDEN_DIM,           /* hidden_dim < 1 */
+  PI_LAYOUT_N_LAYERS,             /* n_layers < 1 */
+  PI_LAYOUT_N_HEADS,              /* n_heads < 1 */
+  PI_LAYOUT_N_KV_HEADS,           /* n_kv_heads < 1 */
+  PI_LAYOUT_VOCAB_SIZE,           /* vocab_size 0 or INT32_MIN; versions 1 and 2: < 1 */
+  PI_LAYOUT_SEQ_LEN,              /* seq_len < 1 */
+  PI_LAYOUT_HEADS_DIVIDE_DIM,     /* dim % n_heads != 0 */
+  PI_LAYOUT_KV_HEADS_DIVIDE,      /* n_heads % n_kv_heads != 0 */
+  PI_LAYOUT_HEAD_SIZE_EVEN,       /* head_size odd */
+  PI_LAYOUT_SHARED_FLAG,          /* flag neither 0 nor 1 */
+  PI_LAYOUT_GROUP_SIZE,           /* group_size < 1 or > PI_MAX_GROUP_SIZE */
+  PI_LAYOUT_GROUP_DIVIDES_DIM,    /* dim % group_size != 0 */
   PI_LAYOUT_GROUP_DIVIDES_HIDDEN, /* hidden_dim % group_size != 0 */
-  PI_LAYOUT_OVERFLOW             /* the sizes exceed 2^63 - 1 bytes; *kind says where */
+  PI_LAYOUT_OVERFLOW              /* the sizes exceed 2^63 - 1 bytes; *kind says where */
 } pi_layout_result;
 
 /* Fills *layout from the header. *kind receives the tensor kind for PI_LAYOUT_OVERFLOW. The layout is complete only for PI_LAYOUT_OK; the
