@@ -24,8 +24,8 @@ static int8_t quantize_one(float x, float scale) {
   float quotient = x / scale;
   if (quotient >= 127.0f) return 127;
   if (quotient <= -127.0f) return -127;
-  int32_t whole = (int32_t)quotient;             /* towards zero */
-  float rest = quotient - (float)whole;          /* exact: fewer than 24 bits remain */
+  int32_t whole = (int32_t)quotient;    /* towards zero */
+  float rest = quotient - (float)whole; /* exact: fewer than 24 bits remain */
   if (rest >= 0.5f) whole++;
   if (rest <= -0.5f) whole--;
   return (int8_t)whole;
@@ -83,8 +83,7 @@ void pi_matvec_q8_scalar(const int8_t *panels, size_t panel_count, size_t group_
   (void)sums; /* for kernels that add 128 to the weights */
   for (size_t p = 0; p < panel_count; p++) {
     const int8_t *panel = panels + p * group_count * pi_q8_block_bytes(group_size);
-    for (size_t r = 0; r < PI_PANEL_ROWS; r++)
-      out[p * PI_PANEL_ROWS + r] = row_sum_q8(panel, group_count, group_size, r, q, 4, scales, 1);
+    for (size_t r = 0; r < PI_PANEL_ROWS; r++) out[p * PI_PANEL_ROWS + r] = row_sum_q8(panel, group_count, group_size, r, q, 4, scales, 1);
   }
 }
 
