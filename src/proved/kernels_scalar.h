@@ -11,8 +11,7 @@ extern "C" {
 void pi_matvec_f32_scalar(const float *panels, size_t panel_count, size_t n, const float *x, float *out);
 void pi_matmul_f32_scalar(const float *panels, size_t panel_count, size_t n, const float *x_blocks, size_t row_count, float *out,
                           size_t out_stride);
-void pi_rmsnorm_f32_scalar(const float *x, size_t row_count, size_t x_stride, const float *weight, size_t n, float *out,
-                           size_t out_stride);
+void pi_rmsnorm_f32_scalar(const float *x, size_t row_count, size_t x_stride, const float *weight, size_t n, float *out, size_t out_stride);
 void pi_rope_angles_f32_scalar(const float *frequencies, size_t count, float position, float *cosines, float *sines);
 void pi_rope_f32_scalar(float *vectors, size_t head_count, size_t head_size, const float *cosines, const float *sines);
 void pi_scores_f32_scalar(const float *q, const float *keys, size_t block_count, size_t head_size, float root, float *scores);
