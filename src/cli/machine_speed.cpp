@@ -57,22 +57,21 @@ PI_ALWAYS_INLINE uint64_t read_streams(const Words *data, size_t count) {
 constexpr size_t kSums = 12;
 constexpr size_t kRounds = 1 << 18;
 
-// Register: one of the target's own width, or values would be moved through memory.
-template <typename Register>
-PI_ALWAYS_INLINE float multiply_add_rounds() {
-  Register sums[kSums] = {}, factor = {}, x = {};
-  factor += 1e-3f;
-  x += 0.5f;
-  for (size_t round = 0; round < kRounds; round++)
-    for (size_t s = 0; s < kSums; s++) {
-      PI_HIDE(x);  // the product is another one each time
-      Register product = x * factor;
-      PI_HIDE(product);  // two instructions, whatever the compiler thinks of contraction
-      sums[s] += product;
-    }
-  for (size_t s = 1; s < kSums; s++) sums[0] += sums[s];
+// The body of a routine of registers of the target's own width, or values would be moved through memory. Not a template: the hidden
+// values must be in registers that only the routine's own target has.
+#define PI_MULTIPLY_ADD_ROUNDS(Register)                                                    \
+  Register sums[kSums] = {}, factor = {}, x = {};                                           \
+  factor += 1e-3f;                                                                          \
+  x += 0.5f;                                                                                \
+  for (size_t round = 0; round < kRounds; round++)                                          \
+    for (size_t s = 0; s < kSums; s++) {                                                    \
+      PI_HIDE(x); /* the product is another one each time */                                \
+      Register product = x * factor;                                                        \
+      PI_HIDE(product); /* two instructions, whatever the compiler thinks of contraction */ \
+      sums[s] += product;                                                                   \
+    }                                                                                       \
+  for (size_t s = 1; s < kSums; s++) sums[0] += sums[s];                                    \
   return sums[0][0];
-}
 
 struct Routines {
   uint64_t (*read[3])(const Words *, size_t);
@@ -87,7 +86,7 @@ using Lanes8 = float __attribute__((vector_size(32)));
   attribute uint64_t read1_##name(const Words *p, size_t n) { return read_streams<1>(p, n); } \
   attribute uint64_t read4_##name(const Words *p, size_t n) { return read_streams<4>(p, n); } \
   attribute uint64_t read8_##name(const Words *p, size_t n) { return read_streams<8>(p, n); } \
-  attribute float multiply_add_##name() { return multiply_add_rounds<Register>(); }           \
+  attribute float multiply_add_##name() { PI_MULTIPLY_ADD_ROUNDS(Register) }                  \
   constexpr Routines k_##name = {{read1_##name, read4_##name, read8_##name}, multiply_add_##name, sizeof(Register) / sizeof(float)};
 
 PI_ROUTINES(base, , Lanes4)
