@@ -80,12 +80,38 @@ func TestModelOpensFromAPath(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "z.bin"), smallTokenizer(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m := must(OpenModel(background, path))(t)
+	m := must(OpenModel(background, path, Threads(2), ShareFromBytes(0)))(t)
 	defer m.Close()
 	z := must(OpenTokenizer(filepath.Join(folder, "z.bin"), m.VocabSize()))(t)
 	defer z.Close()
 	if z.VocabSize() != 512 || z.BOS() != 1 || z.EOS() != 2 {
 		t.Errorf("tokenizer: %d pieces, BOS %d, EOS %d", z.VocabSize(), z.BOS(), z.EOS())
+	}
+}
+
+func TestConvertWritesAQuantizedModel(t *testing.T) {
+	folder := t.TempDir()
+	from, to := filepath.Join(folder, "from.bin"), filepath.Join(folder, "to.bin")
+	// Its sizes have a common power of two.
+	shape := shape{Dim: 64, HiddenDim: 192, NLayers: 1, NHeads: 4, NKVHeads: 4, VocabSize: 97, SeqLen: 32}
+	if err := os.WriteFile(from, checkpoint(shape, 3), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Convert(background, from, to, FormatVersion2, 0); err != nil {
+		t.Fatal(err)
+	}
+	m := must(OpenModel(background, to))(t)
+	defer m.Close()
+	if info := m.Info(); info.ElementType != "q8_0" || info.GroupSize != 64 {
+		t.Errorf("found %+v", info)
+	}
+	expectCode(t, Convert(background, from, to, FormatVersion2, 48), ErrArgument)
+	expectCode(t, Convert(background, from, to, Format(9), 0), ErrArgument)
+	expectCode(t, Convert(background, from+"?", to, FormatVersion1, 0), ErrIO)
+	ctx, cancel := context.WithCancel(background)
+	cancel()
+	if err := Convert(ctx, from, to, FormatVersion1, 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
 	}
 }
 

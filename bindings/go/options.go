@@ -39,6 +39,10 @@ func MaxTokens(n int) Option { return Option{"max_tokens", int64(n)} }
 // StopTokens sets the ids that end a generation; none at all lets nothing end it (scope generation; default: what the tokenizer's format says).
 func StopTokens(tokens ...int32) Option { return Option{"stop_tokens", append([]int32{}, tokens...)} }
 
+// ShareFromBytes sets the bytes of weights or cache below which work is done by one thread, as waking others would take longer (scope
+// model; default 131072). The results do not depend on it.
+func ShareFromBytes(bytes uint64) Option { return Option{"share_from_bytes", bytes} }
+
 // Set names an option as the C API does. value is an int64, uint64, float64, string or []int32, as the option's type asks.
 func Set(name string, value any) Option { return Option{name, value} }
 

@@ -60,6 +60,8 @@ export interface Abortable {
 export interface ModelOptions extends Abortable {
   /** Threads that compute; default 1. */
   threads?: number | undefined;
+  /** Work that streams fewer bytes than this is done by one thread, as waking others would take longer; default 131072. */
+  shareFromBytes?: number | bigint | undefined;
   /** A kernel set's name, or "auto". The results do not depend on it. */
   isa?: string | undefined;
   /** Most bytes that the object may hold; 0: no limit. */
@@ -131,6 +133,13 @@ export interface Tensor {
   quantized: boolean;
 }
 type Bytes = ArrayBufferView | ArrayBuffer | SharedArrayBuffer;
+
+export type Format = 'legacy' | 'version 1' | 'version 2';
+/**
+ * Writes the checkpoint at path `from` to path `to` in another format ('version 2' is Q8_0); `to` is whole or unchanged afterwards. groupSize: 0 but
+ * for 'version 2', where 0 (default) means the largest power of two up to 64 that fits.
+ */
+export function convert(from: string, to: string, format: Format, options?: { groupSize?: number } & Abortable): Promise<void>;
 
 /** Weights and shape: immutable, shared by sessions. Sessions keep what they need of it. */
 export class Model {

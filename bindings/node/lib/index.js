@@ -9,7 +9,19 @@ export { Session } from './session.js';
 export { Batch } from './batch.js';
 export { Sampler } from './sampler.js';
 export { Generation } from './generation.js';
+import { pathBytes } from './model.js';
+import { INT32, integer } from './options.js';
 import { run } from './work.js';
+
+const FORMATS = ['legacy', 'version 1', 'version 2'];
+
+/** Writes the checkpoint at a path to another path in another format: 'legacy', 'version 1' or 'version 2'. */
+export async function convert(from, to, format, { groupSize = 0, signal } = {}) {
+  const [source, target] = [pathBytes(from), pathBytes(to)];
+  if (!FORMATS.includes(format)) throw new TypeError(`format: expected ${FORMATS.join(', ')}, found ${format}`);
+  const parameters = [source, source.length, target, target.length, FORMATS.indexOf(format), Number(integer('groupSize', groupSize, ...INT32))];
+  await run('convert', { signal }, (cancel) => [...parameters, cancel]);
+}
 
 /** Runs the library's built-in model on every kernel set of this CPU and compares it with built-in figures, in milliseconds. */
 export async function selfTest() {

@@ -51,6 +51,7 @@ const SIGNATURES = {
   model_tensor_count: ['size_t', [P]],
   model_tensor_name: ['int32', [P, 'size_t', P, 'size_t', P, P]],
   model_tensor_get_i64: ['int32', [P, 'size_t', 'int32', P, P]],
+  convert: ['int32', [P, 'size_t', P, 'size_t', 'int32', 'int32', P, P]],
   tokenizer_open: ['int32', [P, 'size_t', 'int32', P, P, P]],
   tokenizer_open_memory: ['int32', [P, 'size_t', 'int32', P, P, P]],
   tokenizer_free: ['void', [P]],

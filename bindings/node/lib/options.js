@@ -6,6 +6,7 @@ const NAMES = {
   threads: ['threads', 'i64'],
   isa: ['isa', 'text'],
   memoryLimit: ['memory_limit_bytes', 'u64'],
+  shareFromBytes: ['share_from_bytes', 'u64'],
   contextLength: ['context_length', 'i64'],
   temperature: ['temperature', 'f64'],
   topP: ['top_p', 'f64'],

@@ -3,10 +3,10 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import {
-  AbortError, LibraryError, Model, ProofinferError, Sampler, Session, Tokenizer, build, kernelSets, loadLibrary, maxWorkers, options, selfTest,
+  AbortError, LibraryError, Model, ProofinferError, Sampler, Session, Tokenizer, build, convert, kernelSets, loadLibrary, maxWorkers, options, selfTest,
   setMaxWorkers, version,
 } from 'proofinfer';
-import { collect, small, smallCheckpoint, smallPieces, smallTokenizer, smallWorld, temporaryFolder, tokenizerFile } from './support.js';
+import { checkpoint, collect, small, smallCheckpoint, smallPieces, smallTokenizer, smallWorld, temporaryFolder, tokenizerFile } from './support.js';
 
 const code = (name) => ({ name: 'ProofinferError', code: `PROOFINFER_E_${name}` });
 
@@ -51,6 +51,21 @@ test('paths are UTF-8', async () => {
   const tokenizer = await Tokenizer.open(join(folder, 'z.bin'), model.vocabSize);
   assert.deepEqual([tokenizer.vocabSize, tokenizer.bos, tokenizer.eos], [512, 1, 2]);
   await Promise.all([model.close(), tokenizer.close()]);
+});
+
+test('convert writes a quantized model', async () => {
+  const folder = temporaryFolder();
+  const [from, to] = [join(folder, 'from.bin'), join(folder, 'to.bin')];
+  // Its sizes have a common power of two.
+  writeFileSync(from, checkpoint({ ...small, hidden_dim: 192 }, 3));
+  await convert(from, to, 'version 2');
+  const model = await Model.open(to, { threads: 2, shareFromBytes: 0 });
+  assert.deepEqual([model.info.elementType, model.info.groupSize], ['q8_0', 64]);
+  await model.close();
+  await assert.rejects(convert(from, to, 'version 2', { groupSize: 48 }), code('ARGUMENT'));
+  await assert.rejects(convert(`${from}?`, to, 'version 1'), code('IO'));
+  await assert.rejects(convert(from, to, 'version 3'), TypeError);
+  await assert.rejects(convert(from, to, 'legacy', { signal: AbortSignal.abort() }), { name: 'AbortError' });
 });
 
 test('failures carry code and message', async () => {
