@@ -8,13 +8,18 @@ for all layers before the next kind: embedding, attention norms, wq, wk, wv, wo,
 seq_len * head_size zeros where the format has unused rotary tables.
 
 Every row of a batch is a window of seq_len tokens that starts with a story's BOS; BOS also ends a story, so that a generation
-that stops at BOS stops at a story's end. One thread and fixed seeds: the same machine and libraries give the same file.
+that stops at BOS stops at a story's end. So short a training does not find out by itself that a name can be looked up in what
+was told before (2000 steps of a run without drills: names changed from sentence to sentence); it does so within 150 steps on drills:
+sentences of the stories, all told of one name. Hence the first --drill steps, and the name weight until the rate falls.
+One thread and fixed seeds: the same machine and libraries give the same file, also over a stop and a restart with --state.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import random
+import re
 import struct
 import sys
 import time
@@ -29,6 +34,8 @@ import demo_corpus
 import demo_tokenizer
 from demo_tokenizer import BOS, Tokenizer
 
+NAMES = demo_corpus.NAMES_HE + demo_corpus.NAMES_SHE
+NAME = re.compile(rf"\b({'|'.join(NAMES)})\b")
 BLOCK = 64  # queries of one attention block
 FOLDER = Path(__file__).resolve().parent / "demo"
 
@@ -128,7 +135,7 @@ class Llama(nn.Module):
         for name, parameter in self.named_parameters():
             if parameter.dim() == 2:
                 shrink = math.sqrt(2 * config.n_layers) if name.endswith(("wo.weight", "w2.weight")) else 1.0
-                nn.init.normal_(parameter, std=0.02 if "embedding" in name else config.dim**-0.5 / 2 / shrink)
+                nn.init.normal_(parameter, std=config.dim**-0.5 / shrink)
 
     def forward(self, tokens: Tensor) -> Tensor:
         """tokens [batch, time] -> logits [batch, time, vocab_size]."""
@@ -196,11 +203,12 @@ def rate(step: int, args: argparse.Namespace) -> float:
     return args.lr * min(1.0, (step + 1) / args.warmup, (args.steps - step) / args.decay)
 
 
-def prepare(args: argparse.Namespace, config: Config) -> tuple[Tensor, Tensor]:
-    """Write the tokenizer; return training and validation rows, each [rows, seq_len + 1]."""
+def prepare(args: argparse.Namespace, config: Config) -> tuple[Tensor, Tensor, Tensor, Tokenizer]:
+    """Write the tokenizer; return training, held-out and drill rows, each [rows, seq_len + 1], and the tokenizer."""
     texts = demo_corpus.stories(args.stories + args.held_out, args.seed)
     held, kept = texts[: args.held_out], texts[args.held_out :]
-    demo_tokenizer.write(args.out / "demo_tokenizer.bin", demo_tokenizer.train("\n\n".join(kept), config.vocab_size))
+    names = "\n".join(NAMES * 2000)  # so many that a name at the start of a paragraph, with no space before it, is one piece too
+    demo_tokenizer.write(args.out / "demo_tokenizer.bin", demo_tokenizer.train("\n\n".join([*kept, names]), config.vocab_size))
     tokenizer = Tokenizer(demo_tokenizer.read(args.out / "demo_tokenizer.bin"))
     rows = []
     for part in (kept, held):
@@ -210,14 +218,25 @@ def prepare(args: argparse.Namespace, config: Config) -> tuple[Tensor, Tensor]:
     for text in held[:20]:
         if tokenizer.encode(text.encode()) != tokenizer.encode_corpus(text):
             raise AssertionError("the fast encoder differs from the reference's")
-    return rows[0], rows[1]
+    return rows[0], rows[1], drills(kept, tokenizer, config.seq_len + 1, args.seed), tokenizer
 
 
-def name_ids(args: argparse.Namespace) -> list[int]:
-    """The pieces that are names of the corpus."""
-    tokenizer = Tokenizer(demo_tokenizer.read(args.out / "demo_tokenizer.bin"))
-    spelled = [tokenizer.encode(name.encode(), bos=False) for name in demo_corpus.NAMES_HE + demo_corpus.NAMES_SHE]
-    return [ids[0] for ids in spelled if len(ids) == 1]
+def name_ids(tokenizer: Tokenizer) -> list[int]:
+    """The pieces that are names of the corpus, with and without a space before them."""
+    spelled = [tokenizer.encode_corpus(lead + name) for name in NAMES for lead in ("", "\n")]
+    return [ids[-1] for ids in spelled]
+
+
+def drills(texts: list[str], tokenizer: Tokenizer, length: int, seed: int) -> Tensor:
+    """[texts, length]: every row is sentences drawn from all stories, all told of one name, so that it teaches to look names up."""
+    rng = random.Random(seed)
+    sentences = [s for text in texts for s in re.split(r"(?<=\.) |\n", text) if len(s) < 80 and len(set(NAME.findall(s))) == 1]
+    rows = []
+    for _ in texts:
+        name = rng.choice(NAMES)
+        told = "".join(rng.choice((" ", " ", " ", "\n")) + NAME.sub(name, rng.choice(sentences)) for _ in range(length // 5))
+        rows.append(tokenizer.encode_corpus(told.strip())[:length])
+    return torch.tensor(rows, dtype=torch.long)
 
 
 def make_optimizer(model: Llama, args: argparse.Namespace) -> torch.optim.Optimizer:
@@ -243,12 +262,20 @@ def train_step(model: Llama, optimizer: torch.optim.Optimizer, batch: Tensor, we
     return losses.detach()
 
 
-def batch_rows(step: int, rows: int, args: argparse.Namespace) -> Tensor:
-    """The row numbers of one step, [batch]: every epoch has its own order, a function of seed and epoch alone."""
-    steps = rows // args.batch
+def batch_of(step: int, rows: Tensor, args: argparse.Namespace) -> Tensor:
+    """The rows of one step; every epoch has its own order, a function of seed and epoch alone. Until --short, rows come in quarters."""
+    steps = len(rows) // args.batch
     generator = torch.Generator().manual_seed(args.seed * 1000 + step // steps)
     at = step % steps * args.batch
-    return torch.randperm(rows, generator=generator)[at : at + args.batch]
+    batch = rows[torch.randperm(len(rows), generator=generator)[at : at + args.batch]]
+    return batch[:, 1:].reshape(4 * len(batch), -1) if step < args.short else batch
+
+
+def save_state(model: Llama, optimizer: torch.optim.Optimizer, step: int, path: Path) -> None:
+    """Write all that --state needs to go on; a stop in the middle leaves the file of before."""
+    temporary = path.with_suffix(".tmp")
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, temporary)
+    temporary.replace(path)
 
 
 def train(args: argparse.Namespace) -> None:
@@ -256,7 +283,7 @@ def train(args: argparse.Namespace) -> None:
     torch.manual_seed(args.seed)
     config = Config()
     args.out.mkdir(parents=True, exist_ok=True)
-    rows, held = prepare(args, config)
+    rows, held, drilled, tokenizer = prepare(args, config)
     model = Llama(config)
     optimizer = make_optimizer(model, args)
     print(f"{sum(p.numel() for p in model.parameters())} parameters", flush=True)
@@ -267,13 +294,11 @@ def train(args: argparse.Namespace) -> None:
         optimizer.load_state_dict(state["optimizer"])
         first = state["step"]
     weight, is_name = torch.ones(config.vocab_size), torch.zeros(config.vocab_size, dtype=torch.bool)
-    is_name[name_ids(args)] = True
+    is_name[name_ids(tokenizer)] = True
     begin, total = time.time(), torch.zeros(4)
     for step in range(first, args.steps):
-        batch = rows[batch_rows(step, len(rows), args)]
-        if args.short_from <= step < args.short_until:
-            batch = batch[:, 1:].reshape(-1, config.seq_len // 4)
-        weight[is_name] = args.name_weight if step >= args.name_from and step < args.steps - args.decay else 1.0
+        batch = batch_of(step, drilled if step < args.drill else rows, args)
+        weight[is_name] = args.name_weight if step < args.steps - args.decay else 1.0
         losses = train_step(model, optimizer, batch, weight, rate(step, args))
         named = is_name[batch[:, 1:].flatten()]
         total += torch.tensor([losses.sum(), losses.numel(), losses[named].sum(), named.sum()])
@@ -287,7 +312,7 @@ def train(args: argparse.Namespace) -> None:
             export(model, args.out / "demo.bin")
             print(f"step {step + 1}  held-out loss {loss_of(model, held, args.batch):.4f}", flush=True)
             if args.state:
-                torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step + 1}, args.state)
+                save_state(model, optimizer, step + 1, args.state)
 
 
 @torch.no_grad()
@@ -323,16 +348,17 @@ def main() -> int:
     )
     parser.add_argument("--stories", type=int, default=12000, help="stories to train on (default %(default)s)")
     parser.add_argument("--held-out", type=int, default=200, help="stories kept aside to measure the loss (default %(default)s)")
-    parser.add_argument("--steps", type=int, default=7000, help="optimizer steps (default %(default)s)")
+    parser.add_argument("--steps", type=int, default=2350, help="optimizer steps (default %(default)s)")
     parser.add_argument("--batch", type=int, default=8, help="rows of 256 tokens a step (default %(default)s)")
-    parser.add_argument("--lr", type=float, default=4e-3, help="peak learning rate (default %(default)s)")
+    parser.add_argument("--lr", type=float, default=3e-3, help="peak learning rate (default %(default)s)")
     parser.add_argument("--warmup", type=int, default=100, help="steps of warm-up (default %(default)s)")
-    parser.add_argument("--decay", type=int, default=1000, help="last steps, in which the rate falls (default %(default)s)")
+    parser.add_argument("--decay", type=int, default=350, help="last steps, in which the rate falls (default %(default)s)")
     parser.add_argument("--state", type=Path, help="file to keep the whole training state in; where it exists, go on from it")
-    parser.add_argument("--name-weight", type=float, default=5.0, help="weight of a name's loss, but not in the last --decay steps")
-    parser.add_argument("--name-from", type=int, default=0, help="step from which names weigh more (default %(default)s)")
-    parser.add_argument("--short-from", type=int, default=0, help="first step on quarters of rows: near names are copied first")
-    parser.add_argument("--short-until", type=int, default=0, help="first step on whole rows again (default %(default)s)")
+    parser.add_argument(
+        "--name-weight", type=float, default=3.0, help="weight of a name's loss before the last --decay steps (default %(default)s)"
+    )
+    parser.add_argument("--drill", type=int, default=300, help="first steps, on sentences about one name (default %(default)s)")
+    parser.add_argument("--short", type=int, default=800, help="first steps, on quarters of rows (default %(default)s)")
     parser.add_argument("--weight-decay", type=float, default=0.05, help="AdamW weight decay (default %(default)s)")
     parser.add_argument("--report", type=int, default=100, help="steps between loss lines (default %(default)s)")
     parser.add_argument("--save", type=int, default=500, help="steps between exports (default %(default)s)")
