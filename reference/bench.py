@@ -41,7 +41,8 @@ def measure_proofinfer(arguments: argparse.Namespace) -> Figures:
     command += ["--repeats", str(arguments.repeats), "--quiet"]
     if arguments.isa:
         command += ["--isa", arguments.isa]
-    return {f["key"]: f["median"] for f in json.loads(run(command).stdout)["figures"]}
+    figures = json.loads(run(command).stdout)["figures"]
+    return {key: figure["median"] for key, figure in figures.items()}
 
 
 def measure_reference(path: str, arguments: argparse.Namespace) -> Figures:
