@@ -2,8 +2,14 @@
 #ifndef PROOFINFER_KERNELS_ISA_H
 #define PROOFINFER_KERNELS_ISA_H
 
+// Not forced without optimisation: each inlined call would then have its own registers on the stack, tens of kilobytes of them.
+#if defined(__OPTIMIZE__)
 #define PI_INLINE static inline __attribute__((always_inline))
 #define PI_LAMBDA_INLINE __attribute__((always_inline))
+#else
+#define PI_INLINE static inline
+#define PI_LAMBDA_INLINE
+#endif
 
 // Before a loop of few, constant trips over registers: without it an array of registers may end up in memory below -O3.
 #if defined(__clang__)
