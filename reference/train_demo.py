@@ -30,6 +30,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+# isort: split
 import demo_corpus
 import demo_tokenizer
 from demo_tokenizer import BOS, Tokenizer
