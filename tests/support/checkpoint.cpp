@@ -40,16 +40,6 @@ void put_floats(std::vector<uint8_t> *to, const std::vector<float> &values) {
   for (float value : values) put_f32(to, value);
 }
 
-// The 256-byte header that versions 1 and 2 share.
-std::vector<uint8_t> versioned_header(const Shape &s, int32_t version) {
-  std::vector<uint8_t> bytes;
-  put_u32(&bytes, 0x616b3432);
-  put_i32(&bytes, version);
-  for (int32_t value : {s.dim, s.hidden_dim, s.n_layers, s.n_heads, s.n_kv_heads, s.vocab(), s.seq_len}) put_i32(&bytes, value);
-  bytes.push_back(s.shared_classifier() ? 1 : 0);
-  return bytes;
-}
-
 // Int8 values of one tensor, then the float32 scale of each group.
 void put_quantized(std::vector<uint8_t> *to, const float *weights, size_t count, size_t group_size) {
   std::vector<float> scales;
@@ -83,9 +73,20 @@ void put_f32(std::vector<uint8_t> *to, float value) {
   put_u32(to, bits);
 }
 
-std::vector<uint8_t> legacy_header(const Shape &s) {
+const char *format_name(Format format) {
+  return format == Format::kLegacy ? "legacy" : format == Format::kVersion1 ? "version 1" : "version 2";
+}
+
+std::vector<uint8_t> checkpoint_header(Format format, const Shape &s, int32_t group_size) {
+  bool legacy = format == Format::kLegacy;
   std::vector<uint8_t> bytes;
-  for (int32_t value : {s.dim, s.hidden_dim, s.n_layers, s.n_heads, s.n_kv_heads, s.vocab_size, s.seq_len}) put_i32(&bytes, value);
+  if (!legacy) put_u32(&bytes, 0x616b3432), put_i32(&bytes, format == Format::kVersion1 ? 1 : 2);
+  for (int32_t value : {s.dim, s.hidden_dim, s.n_layers, s.n_heads, s.n_kv_heads, legacy ? s.vocab_size : s.vocab(), s.seq_len})
+    put_i32(&bytes, value);
+  if (legacy) return bytes;
+  bytes.push_back(s.shared_classifier() ? 1 : 0);
+  if (format == Format::kVersion2) put_i32(&bytes, group_size);
+  bytes.resize(header_bytes(format));
   return bytes;
 }
 
@@ -110,7 +111,7 @@ Weights draw_weights(const Shape &s, uint64_t seed) {
 
 std::vector<uint8_t> legacy_checkpoint(const Shape &s, uint64_t seed) {
   Weights w = draw_weights(s, seed);
-  std::vector<uint8_t> bytes = legacy_header(s);
+  std::vector<uint8_t> bytes = checkpoint_header(Format::kLegacy, s, 0);
   for (const std::vector<float> *kind :
        {&w.embedding, &w.attention_norm, &w.wq, &w.wk, &w.wv, &w.wo, &w.ffn_norm, &w.w1, &w.w2, &w.w3, &w.final_norm})
     put_floats(&bytes, *kind);
@@ -121,8 +122,7 @@ std::vector<uint8_t> legacy_checkpoint(const Shape &s, uint64_t seed) {
 
 std::vector<uint8_t> version1_checkpoint(const Shape &s, uint64_t seed) {
   Weights w = draw_weights(s, seed);
-  std::vector<uint8_t> bytes = versioned_header(s, 1);
-  bytes.resize(256);
+  std::vector<uint8_t> bytes = checkpoint_header(Format::kVersion1, s, 0);
   for (const std::vector<float> *kind :
        {&w.attention_norm, &w.ffn_norm, &w.final_norm, &w.embedding, &w.wq, &w.wk, &w.wv, &w.wo, &w.w1, &w.w2, &w.w3, &w.classifier})
     put_floats(&bytes, *kind);
@@ -131,9 +131,7 @@ std::vector<uint8_t> version1_checkpoint(const Shape &s, uint64_t seed) {
 
 std::vector<uint8_t> version2_checkpoint(const Shape &s, uint64_t seed, int32_t group_size) {
   Weights w = draw_weights(s, seed);
-  std::vector<uint8_t> bytes = versioned_header(s, 2);
-  put_i32(&bytes, group_size);
-  bytes.resize(256);
+  std::vector<uint8_t> bytes = checkpoint_header(Format::kVersion2, s, group_size);
   for (const std::vector<float> *kind : {&w.attention_norm, &w.ffn_norm, &w.final_norm}) put_floats(&bytes, *kind);
   put_quantized_layers(&bytes, w.embedding, 1, group_size);
   for (const std::vector<float> *kind : {&w.wq, &w.wk, &w.wv, &w.wo, &w.w1, &w.w2, &w.w3})
@@ -142,32 +140,51 @@ std::vector<uint8_t> version2_checkpoint(const Shape &s, uint64_t seed, int32_t 
   return bytes;
 }
 
-std::vector<TensorPlace> legacy_places(const Shape &s) {
-  const uint64_t dim = uint64_t(s.dim), hidden = uint64_t(s.hidden_dim), kv_dim = uint64_t(s.kv_dim());
+std::vector<uint8_t> checkpoint(Format format, const Shape &s, uint64_t seed, int32_t group_size) {
+  switch (format) {
+    case Format::kLegacy: return legacy_checkpoint(s, seed);
+    case Format::kVersion1: return version1_checkpoint(s, seed);
+    default: return version2_checkpoint(s, seed, group_size);
+  }
+}
+
+std::vector<TensorPlace> tensor_places(Format format, const Shape &s, int32_t group_size) {
+  const uint64_t dim = uint64_t(s.dim), hidden = uint64_t(s.hidden_dim), kv_dim = uint64_t(s.kv_dim()), vocab = uint64_t(s.vocab());
+  const bool legacy = format == Format::kLegacy, quantized = format == Format::kVersion2;
   std::vector<TensorPlace> places;
-  uint64_t at = 28;
-  auto put = [&](const std::string &name, uint64_t count) {
-    places.push_back({name, at, count * 4});
-    at += count * 4;
+  uint64_t at = header_bytes(format);
+  auto put = [&](const std::string &name, uint64_t bytes) {
+    places.push_back({name, at, bytes});
+    at += bytes;
   };
-  auto put_layers = [&](const char *name, uint64_t count) {
-    for (int32_t i = 0; i < s.n_layers; i++) put("layers." + std::to_string(i) + "." + name, count);
+  auto put_layers = [&](const char *name, uint64_t bytes) {
+    for (int32_t i = 0; i < s.n_layers; i++) put("layers." + std::to_string(i) + "." + name, bytes);
   };
-  put("token_embedding", uint64_t(s.vocab()) * dim);
-  put_layers("attention_norm", dim);
-  put_layers("wq", dim * dim);
-  put_layers("wk", dim * kv_dim);
-  put_layers("wv", dim * kv_dim);
-  put_layers("wo", dim * dim);
-  put_layers("ffn_norm", dim);
-  put_layers("w1", dim * hidden);
-  put_layers("w2", dim * hidden);
-  put_layers("w3", dim * hidden);
-  put("final_norm", dim);
-  put("rope_tables", uint64_t(s.seq_len) * uint64_t(s.head_size()));
-  if (!s.shared_classifier()) put("classifier", uint64_t(s.vocab()) * dim);
+  auto matrix = [&](uint64_t count) { return quantized ? count + count / uint64_t(group_size) * 4 : count * 4; };
+  if (legacy) put("token_embedding", matrix(vocab * dim));
+  put_layers("attention_norm", dim * 4);
+  if (!legacy) {
+    put_layers("ffn_norm", dim * 4);
+    put("final_norm", dim * 4);
+    put("token_embedding", matrix(vocab * dim));
+  }
+  put_layers("wq", matrix(dim * dim));
+  put_layers("wk", matrix(dim * kv_dim));
+  put_layers("wv", matrix(dim * kv_dim));
+  put_layers("wo", matrix(dim * dim));
+  if (legacy) put_layers("ffn_norm", dim * 4);
+  put_layers("w1", matrix(dim * hidden));
+  put_layers("w2", matrix(dim * hidden));
+  put_layers("w3", matrix(dim * hidden));
+  if (legacy) {
+    put("final_norm", dim * 4);
+    put("rope_tables", uint64_t(s.seq_len) * uint64_t(s.head_size()) * 4);
+  }
+  if (!s.shared_classifier()) put("classifier", matrix(vocab * dim));
   return places;
 }
+
+std::vector<TensorPlace> legacy_places(const Shape &s) { return tensor_places(Format::kLegacy, s, 0); }
 
 std::vector<uint8_t> tokenizer_file(const std::vector<Piece> &pieces, int64_t longest) {
   size_t true_longest = 0;

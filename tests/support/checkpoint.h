@@ -34,7 +34,21 @@ std::vector<uint8_t> legacy_checkpoint(const Shape &shape, uint64_t seed);
 std::vector<uint8_t> version1_checkpoint(const Shape &shape, uint64_t seed);
 std::vector<uint8_t> version2_checkpoint(const Shape &shape, uint64_t seed, int32_t group_size);
 
-// The tensors of a legacy file in order, the unused RoPE tables among them ("rope_tables"). Their last byte is the file's.
+enum class Format { kLegacy, kVersion1, kVersion2 };
+constexpr Format kFormats[] = {Format::kLegacy, Format::kVersion1, Format::kVersion2};
+// "legacy", "version 1", "version 2", as messages have them.
+const char *format_name(Format format);
+// The bytes before the first tensor, and where the seven integers, the shared-classifier flag and the group size begin.
+constexpr size_t header_bytes(Format format) { return format == Format::kLegacy ? 28 : 256; }
+constexpr size_t shape_offset(Format format) { return format == Format::kLegacy ? 0 : 8; }
+constexpr size_t kFlagOffset = 36, kGroupOffset = 37;
+
+// A file of any format; group_size: version 2 only.
+std::vector<uint8_t> checkpoint(Format format, const Shape &shape, uint64_t seed, int32_t group_size);
+// Only its header.
+std::vector<uint8_t> checkpoint_header(Format format, const Shape &shape, int32_t group_size);
+// Its tensors in file order, the legacy format's unused RoPE tables among them ("rope_tables"). Their last byte is the file's.
+std::vector<TensorPlace> tensor_places(Format format, const Shape &shape, int32_t group_size);
 std::vector<TensorPlace> legacy_places(const Shape &shape);
 
 struct Piece {
@@ -50,8 +64,6 @@ std::vector<Piece> small_vocabulary(const std::vector<std::string> &texts);
 void put_u32(std::vector<uint8_t> *to, uint32_t value);
 void put_i32(std::vector<uint8_t> *to, int32_t value);
 void put_f32(std::vector<uint8_t> *to, float value);
-// Only the 28 bytes of a legacy header.
-std::vector<uint8_t> legacy_header(const Shape &shape);
 
 }  // namespace proofinfer_test
 
