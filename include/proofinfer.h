@@ -8,8 +8,8 @@
  *   with proofinfer_error_free) and NULL on success. Every failure has a message that says what, where, expected and found.
  * - Out-parameters that receive a handle or pointer are set to NULL on failure.
  * - Handles are opaque and reference-counted inside: they may be freed in any order (a session keeps its model alive), and a free
- *   that happens while another thread is inside a call on the handle takes effect when that call ends. Freeing NULL does nothing. Using
- *   a handle after freeing it, or freeing it twice, is undefined.
+ *   that happens while another thread is inside a call on the handle takes effect when that call ends. Freeing NULL, or a
+ *   handle of another kind, does nothing. Using a handle after freeing it, or freeing it twice, is undefined.
  * - Threads. `const` on a handle parameter means: may be called from many threads at once on that handle. Other functions want one
  *   thread at a time; for sessions, generations, batches and streams a second thread gets PROOFINFER_E_BUSY instead of a race.
  * - Text in is (pointer, length in bytes), UTF-8, no terminating NUL needed; NUL bytes inside are ordinary. A NULL pointer is allowed

@@ -52,6 +52,13 @@ class Call {
   Failure failure_;
 };
 
+// Drops the caller's reference; a handle of another kind is left alone.
+template <typename T, typename HandleType>
+void free_handle(HandleType *handle) {
+  T *object = Call(nullptr).nullable_object<T>(handle, "handle");
+  Object::release(object);
+}
+
 }  // namespace proofinfer
 
 #endif

@@ -16,6 +16,9 @@ struct proofinfer_error {
 
 static const proofinfer_error kNoMemoryForError = {Kind::kError, PROOFINFER_E_MEMORY, "no memory for the error message", {0}};
 
+// Neither NULL nor a handle of another kind.
+static bool is_error(const proofinfer_error *error) { return error && error->kind == Kind::kError; }
+
 namespace proofinfer {
 
 static_assert(kOk == PROOFINFER_OK && kArgument == PROOFINFER_E_ARGUMENT && kMemory == PROOFINFER_E_MEMORY &&
@@ -94,12 +97,12 @@ Object *Call::check(Object *object, Kind kind, const char *name, bool nullable) 
 
 extern "C" {
 
-int32_t proofinfer_error_code(const proofinfer_error *error) { return error ? error->code : PROOFINFER_OK; }
+int32_t proofinfer_error_code(const proofinfer_error *error) { return is_error(error) ? error->code : PROOFINFER_OK; }
 
-const char *proofinfer_error_message(const proofinfer_error *error) { return error ? error->message : ""; }
+const char *proofinfer_error_message(const proofinfer_error *error) { return is_error(error) ? error->message : ""; }
 
 void proofinfer_error_free(proofinfer_error *error) {
-  if (error && error != &kNoMemoryForError) proofinfer::os_heap_free(error);
+  if (is_error(error) && error != &kNoMemoryForError) proofinfer::os_heap_free(error);
 }
 
 const char *proofinfer_status_name(int32_t status) {
@@ -136,28 +139,38 @@ int32_t proofinfer_cancel_create(proofinfer_cancel **cancel, proofinfer_error **
 
 namespace {
 
-proofinfer::Cancel *cancel_of(proofinfer_cancel *cancel) { return reinterpret_cast<proofinfer::Cancel *>(cancel); }
-const proofinfer::Cancel *cancel_of(const proofinfer_cancel *cancel) { return reinterpret_cast<const proofinfer::Cancel *>(cancel); }
+// nullptr also for a handle of another kind. Formats nothing, so that a signal handler may go through it.
+const proofinfer::Cancel *cancel_of(const proofinfer_cancel *handle) {
+  const proofinfer::Cancel *cancel = reinterpret_cast<const proofinfer::Cancel *>(handle);
+  return cancel && cancel->kind() == Kind::kCancel ? cancel : nullptr;
+}
+proofinfer::Cancel *cancel_of(proofinfer_cancel *handle) {
+  return const_cast<proofinfer::Cancel *>(cancel_of(static_cast<const proofinfer_cancel *>(handle)));
+}
 
 }  // namespace
 
 extern "C" {
 
 void proofinfer_cancel_request(proofinfer_cancel *cancel) {
-  if (cancel) cancel_of(cancel)->request();
+  if (proofinfer::Cancel *c = cancel_of(cancel)) c->request();
 }
 
 void proofinfer_cancel_reset(proofinfer_cancel *cancel) {
-  if (cancel) cancel_of(cancel)->reset();
+  if (proofinfer::Cancel *c = cancel_of(cancel)) c->reset();
 }
 
-int32_t proofinfer_cancel_requested(const proofinfer_cancel *cancel) { return cancel && cancel_of(cancel)->requested(); }
+int32_t proofinfer_cancel_requested(const proofinfer_cancel *cancel) {
+  const proofinfer::Cancel *c = cancel_of(cancel);
+  return c && c->requested();
+}
 
 void proofinfer_cancel_progress(const proofinfer_cancel *cancel, uint64_t *done, uint64_t *total) {
-  if (done) *done = cancel ? cancel_of(cancel)->done() : 0;
-  if (total) *total = cancel ? cancel_of(cancel)->total() : 0;
+  const proofinfer::Cancel *c = cancel_of(cancel);
+  if (done) *done = c ? c->done() : 0;
+  if (total) *total = c ? c->total() : 0;
 }
 
-void proofinfer_cancel_free(proofinfer_cancel *cancel) { proofinfer::Object::release(cancel_of(cancel)); }
+void proofinfer_cancel_free(proofinfer_cancel *cancel) { proofinfer::free_handle<proofinfer::Cancel>(cancel); }
 
 }  // extern "C"

@@ -64,6 +64,6 @@ int32_t proofinfer_generation_force(proofinfer_generation *generation, int32_t t
   return call.end(g->force(token, call.failure()));
 }
 
-void proofinfer_generation_free(proofinfer_generation *generation) { Object::release(reinterpret_cast<Generation *>(generation)); }
+void proofinfer_generation_free(proofinfer_generation *generation) { free_handle<Generation>(generation); }
 
 }  // extern "C"

@@ -108,7 +108,7 @@ int32_t proofinfer_convert(const char *from, size_t from_bytes, const char *to, 
   return call.end(convert_file(&source, to, to_bytes, ConvertTarget{format, group_size}, polled, call.failure()));
 }
 
-void proofinfer_model_free(proofinfer_model *model) { Object::release(reinterpret_cast<Model *>(model)); }
+void proofinfer_model_free(proofinfer_model *model) { free_handle<Model>(model); }
 
 int32_t proofinfer_model_get_i64(const proofinfer_model *model, int32_t property, int64_t *value, proofinfer_error **error) {
   Call call(error);

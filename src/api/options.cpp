@@ -144,7 +144,7 @@ int32_t proofinfer_options_create(proofinfer_options **options, proofinfer_error
   return call.end();
 }
 
-void proofinfer_options_free(proofinfer_options *options) { Object::release(reinterpret_cast<Options *>(options)); }
+void proofinfer_options_free(proofinfer_options *options) { free_handle<Options>(options); }
 
 int32_t proofinfer_options_set_i64(proofinfer_options *options, const char *name, size_t name_bytes, int64_t value,
                                    proofinfer_error **error) {

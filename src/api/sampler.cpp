@@ -45,6 +45,6 @@ int32_t proofinfer_sampler_reseed(proofinfer_sampler *sampler, uint64_t seed, pr
   return call.end();
 }
 
-void proofinfer_sampler_free(proofinfer_sampler *sampler) { Object::release(reinterpret_cast<Sampler *>(sampler)); }
+void proofinfer_sampler_free(proofinfer_sampler *sampler) { free_handle<Sampler>(sampler); }
 
 }  // extern "C"

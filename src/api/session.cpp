@@ -62,7 +62,7 @@ int32_t proofinfer_session_create(const proofinfer_model *model, const proofinfe
   return call.end(status);
 }
 
-void proofinfer_session_free(proofinfer_session *session) { Object::release(reinterpret_cast<Session *>(session)); }
+void proofinfer_session_free(proofinfer_session *session) { free_handle<Session>(session); }
 
 int32_t proofinfer_session_append(proofinfer_session *session, const int32_t *tokens, size_t count, int32_t logits,
                                   proofinfer_cancel *cancel, proofinfer_error **error) {
@@ -178,6 +178,6 @@ int32_t proofinfer_batch_clear(proofinfer_batch *batch, proofinfer_error **error
   return call.end();
 }
 
-void proofinfer_batch_free(proofinfer_batch *batch) { Object::release(reinterpret_cast<Batch *>(batch)); }
+void proofinfer_batch_free(proofinfer_batch *batch) { free_handle<Batch>(batch); }
 
 }  // extern "C"

@@ -67,7 +67,7 @@ int32_t proofinfer_tokenizer_open_memory(const void *data, size_t data_bytes, in
   return call.end(open_tokenizer(&call, &source, vocab_size, options, tokenizer));
 }
 
-void proofinfer_tokenizer_free(proofinfer_tokenizer *tokenizer) { Object::release(reinterpret_cast<Tokenizer *>(tokenizer)); }
+void proofinfer_tokenizer_free(proofinfer_tokenizer *tokenizer) { free_handle<Tokenizer>(tokenizer); }
 
 int32_t proofinfer_tokenizer_vocab_size(const proofinfer_tokenizer *tokenizer) {
   Call call(nullptr);
@@ -167,6 +167,6 @@ int32_t proofinfer_stream_flush(proofinfer_stream *stream, char *buffer, size_t 
   return call.end(s->flush(buffer, capacity, needed, call.failure()));
 }
 
-void proofinfer_stream_free(proofinfer_stream *stream) { Object::release(reinterpret_cast<Stream *>(stream)); }
+void proofinfer_stream_free(proofinfer_stream *stream) { free_handle<Stream>(stream); }
 
 }  // extern "C"

@@ -148,6 +148,19 @@ std::vector<uint8_t> checkpoint(Format format, const Shape &s, uint64_t seed, in
   }
 }
 
+unsigned __int128 checkpoint_bytes(Format format, const Shape &s, int32_t group_size) {
+  using Wide = unsigned __int128;
+  const Wide dim = Wide(s.dim), hidden = Wide(s.hidden_dim), layers = Wide(s.n_layers), kv_dim = Wide(s.kv_dim());
+  const Wide vocab = Wide(s.vocab_size < 0 ? -int64_t(s.vocab_size) : s.vocab_size);
+  const Wide table = vocab * dim, layer = 2 * dim * dim + 2 * dim * kv_dim + 3 * dim * hidden;
+  const Wide matrices = table + layers * layer + (s.shared_classifier() ? 0 : table), norms = dim * (2 * layers + 1);
+  switch (format) {
+    case Format::kLegacy: return 28 + 4 * (matrices + norms + Wide(s.seq_len) * Wide(s.head_size()));
+    case Format::kVersion1: return 256 + 4 * (matrices + norms);
+    default: return 256 + 4 * norms + matrices + matrices / Wide(group_size) * 4;
+  }
+}
+
 std::vector<TensorPlace> tensor_places(Format format, const Shape &s, int32_t group_size) {
   const uint64_t dim = uint64_t(s.dim), hidden = uint64_t(s.hidden_dim), kv_dim = uint64_t(s.kv_dim()), vocab = uint64_t(s.vocab());
   const bool legacy = format == Format::kLegacy, quantized = format == Format::kVersion2;

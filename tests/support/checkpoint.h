@@ -47,6 +47,8 @@ constexpr size_t kFlagOffset = 36, kGroupOffset = 37;
 std::vector<uint8_t> checkpoint(Format format, const Shape &shape, uint64_t seed, int32_t group_size);
 // Only its header.
 std::vector<uint8_t> checkpoint_header(Format format, const Shape &shape, int32_t group_size);
+// Its size by the format's formula; no product of int32 fields overflows here.
+unsigned __int128 checkpoint_bytes(Format format, const Shape &shape, int32_t group_size);
 // Its tensors in file order, the legacy format's unused RoPE tables among them ("rope_tables"). Their last byte is the file's.
 std::vector<TensorPlace> tensor_places(Format format, const Shape &shape, int32_t group_size);
 std::vector<TensorPlace> legacy_places(const Shape &shape);

@@ -166,6 +166,35 @@ TEST(ApiArguments, a_handle_of_another_kind_is_an_error) {
   EXPECT_EQ(proofinfer_session_position(session.get()), 0u);
 }
 
+TEST(ApiArguments, a_handle_of_another_kind_is_not_freed_and_not_changed) {
+  SmallWorld world;
+  Session session = make_session(world.model);
+  ASSERT_TRUE(append(session, {1, 2, 3}, PROOFINFER_LOGITS_LAST).ok());
+  const std::vector<float> before = logits(session, 2);
+  void *handle = session.get();
+  proofinfer_model_free(static_cast<proofinfer_model *>(handle));
+  proofinfer_tokenizer_free(static_cast<proofinfer_tokenizer *>(handle));
+  proofinfer_batch_free(static_cast<proofinfer_batch *>(handle));
+  proofinfer_sampler_free(static_cast<proofinfer_sampler *>(handle));
+  proofinfer_generation_free(static_cast<proofinfer_generation *>(handle));
+  proofinfer_stream_free(static_cast<proofinfer_stream *>(handle));
+  proofinfer_options_free(static_cast<proofinfer_options *>(handle));
+  proofinfer_error_free(static_cast<proofinfer_error *>(handle));
+  proofinfer_session_free(reinterpret_cast<proofinfer_session *>(world.model.get()));
+  proofinfer_cancel *cancel = static_cast<proofinfer_cancel *>(handle);
+  uint64_t done = 1, total = 1;
+  proofinfer_cancel_request(cancel);
+  proofinfer_cancel_reset(cancel);
+  EXPECT_EQ(proofinfer_cancel_requested(cancel), 0);
+  proofinfer_cancel_progress(cancel, &done, &total);
+  EXPECT_EQ(done + total, 0u);
+  proofinfer_cancel_free(cancel);
+  EXPECT_EQ(proofinfer_error_code(static_cast<proofinfer_error *>(handle)), PROOFINFER_OK);
+  EXPECT_STREQ(proofinfer_error_message(static_cast<proofinfer_error *>(handle)), "");
+  EXPECT_EQ(logits(session, 2), before);
+  EXPECT_TRUE(append(session, {4}, PROOFINFER_LOGITS_LAST).ok());
+}
+
 TEST(ApiArguments, token_ids_outside_the_vocabulary_change_nothing) {
   SmallWorld world;
   const int32_t vocab_size = small_shape().vocab();

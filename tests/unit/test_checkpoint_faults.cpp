@@ -85,6 +85,7 @@ TEST_P(CheckpointFaultsOf, cut_anywhere_names_the_first_missing_tensor_and_both_
     const Bytes whole = good(shape);
     const std::vector<TensorPlace> places = tensor_places(GetParam(), shape, kGroup);
     ASSERT_EQ(places.back().offset + places.back().bytes, whole.size());
+    ASSERT_EQ(uint64_t(checkpoint_bytes(GetParam(), shape, kGroup)), whole.size());
     ASSERT_TRUE(open_answer(whole).ok());
     for (size_t size = 0; size < whole.size(); size++) {
       SCOPED_TRACE(size);

@@ -1,0 +1,197 @@
+// Writes the seeds of all fuzz targets: make_seeds FOLDER gives FOLDER/<target>/<seed>. Good files of every format, one of each way in which
+// headers lie, and programs that visit every operation of the session target.
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "harness.h"
+#include "support/checkpoint.h"
+
+using proofinfer_test::Format;
+using proofinfer_test::Shape;
+using Bytes = std::vector<uint8_t>;
+
+namespace {
+
+std::string g_folder;
+
+void write(const std::string &target, const std::string &name, const Bytes &bytes) {
+  mkdir((g_folder + "/" + target).c_str(), 0777);
+  const std::string path = g_folder + "/" + target + "/" + name;
+  FILE *file = std::fopen(path.c_str(), "wb");
+  HOLDS(file != nullptr && std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size() && std::fclose(file) == 0);
+}
+
+Bytes joined(Bytes front, const Bytes &back) {
+  front.insert(front.end(), back.begin(), back.end());
+  return front;
+}
+
+Bytes text(const std::string &s) { return Bytes(s.begin(), s.end()); }
+
+// The same file for the three targets that take checkpoints.
+void write_checkpoint(const std::string &name, const Bytes &file) {
+  write("model", name, file);
+  write("differential", name, joined({0, 1, 2, 3}, file));
+  for (uint8_t to = 0; to < 3; to++)
+    write("convert", name + "_to_" + std::to_string(to), joined({to, uint8_t(to == 2 ? 2 : 0), 0, 0, 0}, file));
+}
+
+void write_good_checkpoints() {
+  const Shape shapes[] = {
+      {4, 6, 2, 2, 1, 5, 8}, {4, 6, 1, 2, 1, -5, 8}, {12, 8, 1, 6, 3, 17, 3}, {2, 2, 1, 1, 1, 1, 1}, {16, 32, 1, 2, 2, -20, 70}};
+  for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+    for (Format format : proofinfer_test::kFormats)
+      for (int32_t group_size : {1, 2}) {
+        if (group_size == 1 && format != Format::kVersion2) continue;
+        write_checkpoint("good_" + std::to_string(i) + "_" + std::to_string(int(format)) + "_" + std::to_string(group_size),
+                         checkpoint(format, shapes[i], i, group_size));
+      }
+  Bytes not_finite = checkpoint(Format::kVersion1, shapes[0], 9, 1);
+  for (size_t at = 256; at + 4 <= not_finite.size(); at += 68) not_finite[at + 3] = 0x7f, not_finite[at + 2] = 0xc0;
+  write_checkpoint("not_finite", not_finite);
+}
+
+void write_bad_checkpoints() {
+  const Shape shape = {4, 6, 2, 2, 1, 5, 8};
+  for (Format format : proofinfer_test::kFormats) {
+    const std::string tag = std::to_string(int(format));
+    const Bytes good = checkpoint(format, shape, 1, 2);
+    const size_t header = header_bytes(format);
+    for (size_t size : {size_t(1), size_t(3), header - 1, header, header + 9, good.size() / 2, good.size() - 1})
+      write_checkpoint("cut_" + tag + "_" + std::to_string(size), Bytes(good.begin(), good.begin() + std::ptrdiff_t(size)));
+    write_checkpoint("longer_" + tag, joined(good, {0}));
+    for (size_t field = 0; field < 7; field++)
+      for (uint8_t top : {uint8_t(0x00), uint8_t(0x80), uint8_t(0x7f)}) {
+        Bytes bad = good;
+        const size_t at = shape_offset(format) + 4 * field;
+        for (size_t k = 0; k < 4; k++) bad[at + k] = top == 0x7f ? 0xff : 0;
+        bad[at + 3] = top;
+        write("model", "field_" + tag + "_" + std::to_string(field) + "_" + std::to_string(top), bad);
+      }
+    for (const Shape &odd : {Shape{4, 6, 1, 3, 1, 5, 8}, Shape{12, 6, 1, 6, 4, 5, 8}, Shape{4, 6, 1, 4, 1, 5, 8},
+                             Shape{1 << 16, 1 << 16, 1 << 30, 2, 2, 1, 1}}) {
+      Bytes bad = checkpoint_header(format, odd, 2);
+      bad.resize(300);
+      write("model", "shape_" + tag + "_" + std::to_string(odd.dim) + "_" + std::to_string(odd.n_heads), bad);
+    }
+  }
+  Bytes v2 = checkpoint(Format::kVersion2, shape, 1, 2);
+  for (uint8_t group_size : {0, 3, 4}) {
+    v2[37] = group_size;
+    write("model", "group_" + std::to_string(group_size), v2);
+  }
+  v2[36] = 2;
+  write("model", "flag", v2);
+  v2[4] = 3;
+  write("model", "version", v2);
+  Bytes swapped = checkpoint(Format::kLegacy, shape, 1, 1);
+  for (size_t i = 0; i < 28; i += 4) std::swap(swapped[i], swapped[i + 3]), std::swap(swapped[i + 1], swapped[i + 2]);
+  write("model", "swapped", swapped);
+}
+
+void write_wrong_files() {
+  const std::string zeros(64, '\0');
+  const std::string wrongs[] = {"",
+                                "<!DOCTYPE html>\n<html></html>\n",
+                                " <HTML lang=\"en\">",
+                                "<?xml version=\"1.0\"?>",
+                                "version https://git-lfs.github.com/spec/v1\noid sha256:00\n",
+                                "GGUF" + zeros,
+                                "FUGG" + zeros,
+                                "lmgg" + zeros,
+                                "tjgg" + zeros,
+                                "fmgg" + zeros,
+                                "ak42" + zeros,
+                                "PK\3\4" + zeros,
+                                "\x80\2}q" + zeros,
+                                "\x1f\x8b" + zeros,
+                                "\x7f"
+                                "ELF" +
+                                    zeros,
+                                "%PDF-1.4" + zeros,
+                                "\x89PNG" + zeros,
+                                std::string("\x10\0\0\0\0\0\0\0", 8) + "{\"a\":1}" + zeros,
+                                "{\"model\": {}}",
+                                "the quick brown fox jumps over the lazy dog",
+                                std::string("\x0A\x0E\x0A\x05", 4) + "<unk>\x15" + zeros};
+  for (size_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++) {
+    write("model", "wrong_" + std::to_string(i), text(wrongs[i]));
+    write("tokenizer", "wrong_" + std::to_string(i), joined({200, 0}, text(wrongs[i])));
+  }
+}
+
+void write_tokenizers() {
+  using proofinfer_test::Piece;
+  auto put = [](const std::string &name, const std::vector<Piece> &pieces, size_t vocab_size, size_t cut) {
+    Bytes file = proofinfer_test::tokenizer_file(pieces);
+    file.resize(file.size() - cut);
+    write("tokenizer", name, joined({uint8_t(vocab_size), uint8_t(vocab_size >> 8)}, file));
+  };
+  const std::vector<Piece> full = proofinfer_test::small_vocabulary({"a", "b", "ab", "aba", " a", "\xC3\xA9"});
+  const std::vector<Piece> odd = {{"<unk>", 0.0f}, {"", -1.5f},  {" ", 1.0f},    {std::string("a\0b", 3), 2.0f},  {"x", -0.0f},
+                                  {"x", 7.0f},     {"xx", 3.0f}, {"xxxx", 4.0f}, {std::string(300, 'q'), -1e30f}, {"<0x41>", 1.0f}};
+  put("full", full, full.size(), 0);
+  put("odd", odd, odd.size(), 0);
+  put("fewer", odd, odd.size() + 1, 0);
+  put("one", {{"", 0.0f}}, 1, 0);
+  put("none", odd, 0, 0);
+  for (size_t cut : {1, 3, 7, 300}) put("cut_" + std::to_string(cut), odd, odd.size(), cut);
+  put("nan", {{"a", __builtin_nanf("")}}, 1, 0);
+  put("infinity", {{"a", -__builtin_inff()}}, 1, 0);
+  put("long", {{std::string(9000, 'z'), 1.0f}, {" ", 1.0f}, {std::string(8190, 'y'), 1.0f}}, 3, 0);
+  Bytes negative = proofinfer_test::tokenizer_file(odd);
+  negative[11] = 0x80;
+  write("tokenizer", "negative", joined({10, 0}, negative));
+  const Bytes legacy = checkpoint(Format::kLegacy, {4, 6, 2, 2, 1, -5, 8}, 1, 1);
+  write("tokenizer", "checkpoint", joined({200, 0}, legacy));
+}
+
+void write_texts() {
+  const std::string texts[] = {"",
+                               " ",
+                               "the ab the",
+                               "    Hello\n    Hello",
+                               "This is \xF0\x9F\xA6\x99.cpp",
+                               "<s></s><0x41>",
+                               "\xC3\xA9\xC3",
+                               "\xFF\xFE\x80",
+                               std::string("a\0b", 3),
+                               std::string(500, 'a'),
+                               std::string(100, '\n'),
+                               "\xE2\x96\x81x",
+                               "\xED\xA0\x80 \xF4\x90\x80\x80"};
+  for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+    write("text", "text_" + std::to_string(i), joined({uint8_t(i)}, text(texts[i])));
+}
+
+// Programs of the session target: random bytes with the useful operations in front, one for each format.
+void write_programs() {
+  for (uint32_t i = 0; i < 24; i++) {
+    proofinfer_fuzz::Random random(i);
+    Bytes program = {uint8_t(i)};
+    const Bytes begin = {1, 0, 0, 1, 1, 1, 5, 1, 0, 2, 1, 9, 1, 0, 4, 4, 3, 0, 3, 4, 5, 6, 2, 1, 1, 0, 3, 2, 4, 5, 0, 0, 10, 0, 1, 1, 16};
+    program = joined(program, begin);
+    for (uint32_t k = 0; k < 40 + 20 * i; k++) program.push_back(random.one_in(3) ? uint8_t(random.next()) : uint8_t(random.below(16)));
+    write("session", "program_" + std::to_string(i), program);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *, size_t) { return 0; }
+
+int main(int argc, char **argv) {
+  if (argc != 2) return 2;
+  g_folder = argv[1];
+  mkdir(argv[1], 0777);
+  write_good_checkpoints();
+  write_bad_checkpoints();
+  write_wrong_files();
+  write_tokenizers();
+  write_texts();
+  write_programs();
+  return 0;
+}
