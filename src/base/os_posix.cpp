@@ -27,13 +27,17 @@ constexpr size_t kHugePageBytes = size_t(2) << 20;
 // Paths up to this length fit the entry points' stack budget; longer ones the system would refuse anyway.
 constexpr size_t kPathCapacity = PATH_MAX;
 
-size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+// What is mapped for so many bytes: what is left of a huge page is in small ones.
+size_t mapped_bytes(size_t bytes) {
+  size_t page_bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return (bytes + page_bytes - 1) / page_bytes * page_bytes;
+}
 
 }  // namespace
 
 void *os_map_memory(size_t bytes) {
   if (bytes > SIZE_MAX - 2 * kHugePageBytes) return nullptr;
-  size_t length = round_up(bytes, kHugePageBytes);
+  size_t length = mapped_bytes(bytes);
   // One huge page more than needed, so that an aligned start exists; the rest is given back at once.
   void *memory = mmap(nullptr, length + kHugePageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
@@ -47,7 +51,7 @@ void *os_map_memory(size_t bytes) {
   return start + skip;
 }
 
-void os_unmap_memory(void *memory, size_t bytes) { munmap(memory, round_up(bytes, kHugePageBytes)); }
+void os_unmap_memory(void *memory, size_t bytes) { munmap(memory, mapped_bytes(bytes)); }
 
 void *os_heap_allocate(size_t bytes, size_t alignment) {
   void *memory = nullptr;

@@ -1,4 +1,5 @@
-// The checked reader: untrusted bytes, from a file or from the caller's memory, are read only through it. One thread at a time.
+// The checked reader: untrusted bytes, from a file or from the caller's memory, are read only through it. Once open it is read
+// from any number of threads.
 #ifndef PROOFINFER_BASE_SOURCE_H
 #define PROOFINFER_BASE_SOURCE_H
 

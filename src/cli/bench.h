@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine.h"
+#include "median.h"
 
 namespace proofinfer::cli {
 
@@ -27,8 +28,6 @@ struct Figure {
   const char *unit;          // "tok/s"; "bytes" is shown as MB in the table
   std::vector<double> runs;  // [at least 1]
 };
-
-double median(std::vector<double> values);
 
 // What the figures were measured on, and the figures.
 std::string bench_table(const LoadedModel &model, const BenchPlan &plan, const std::vector<Figure> &figures);

@@ -359,8 +359,12 @@ PI_INLINE void mix_columns(const float *weights, const float *values, size_t n, 
   for (size_t r = 0; r < R; r++) acc[r] = load(out + r * kLanes);
   for (size_t t = 0; t < n; t++) {
     Reg w = set1(weights[t]);
+    const float *value = values + t * head_size;
     PI_UNROLL
-    for (size_t r = 0; r < R; r++) acc[r] = add(acc[r], mul(w, load(values + t * head_size + r * kLanes)));
+    for (size_t r = 0; r < R; r++) {
+      if (r * kLanes % 16 == 0) prefetch(value + r * kLanes, kPrefetchLines * 16);
+      acc[r] = add(acc[r], mul(w, load(value + r * kLanes)));
+    }
   }
   PI_UNROLL
   for (size_t r = 0; r < R; r++) store(out + r * kLanes, acc[r]);

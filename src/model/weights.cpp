@@ -1,5 +1,7 @@
 #include <string.h>
 
+#include <atomic>
+
 #include "base/fp_environment.h"
 #include "model/model.h"
 #include "proved/checked.h"
@@ -22,27 +24,43 @@ bool add_packed(uint64_t rows, uint64_t columns, size_t group_size, uint64_t *to
 
 }  // namespace
 
-struct MatrixPlan;
+namespace {
 
-// Fills a Model from a checkpoint, panel by panel: no second copy of the weights ever exists.
+// Tensors that stand in one matrix, in the order of their rows.
+struct MatrixPlan {
+  int kinds[3];
+  size_t kind_count;
+};
+
+constexpr MatrixPlan kLayerPlans[] = {{{PI_WQ, PI_WK, PI_WV}, 3}, {{PI_WO}, 1}, {{PI_W1, PI_W3}, 2}, {{PI_W2}, 1}};
+constexpr MatrixPlan kEmbeddingPlan = {{PI_EMBEDDING}, 1}, kClassifierPlan = {{PI_CLASSIFIER}, 1};
+
+}  // namespace
+
+// Fills a Model from a checkpoint, panel by panel, the threads sharing the panels: no second copy of the weights ever exists.
 struct Model::Loader {
   Model *model;
   Source *source;
   Cancel *cancel;
+  Team *team;
   Failure *failure;
-  Buffer<float> rows_{};     // [16][columns] float32 rows as the file has them, or [16][columns / group_size] scales
-  Buffer<int8_t> quants_{};  // [16][columns] int8 rows as the file has them, when quantized
-  uint64_t done_bytes = 0;
+  // Of each thread, one behind the other, a panel's rows as the file has them.
+  Buffer<float> rows_{};     // float32 [16][widest], or scales [16][widest / group_size]
+  Buffer<int8_t> quants_{};  // int8 [16][widest], when quantized
+  Buffer<Failure> failures_{};
+  std::atomic<uint64_t> done_bytes{0};
+  std::atomic<bool> stop{false};  // one thread failed: the others need not go on
 
   Status allocate();
   Status read_norms();
   Status read_all();
+  size_t matrix_rows(const MatrixPlan &plan) const;
   // Packs layer `index` of a matrix at *at and moves *at behind it.
   Status pack_matrix(const MatrixPlan &plan, size_t index, unsigned char **at);
-  Status pack_tensor(int kind, size_t index, unsigned char *matrix, size_t row_base);
-  Status pack_float_rows(int kind, size_t index, size_t row, size_t count, unsigned char *panel, size_t lane);
-  Status pack_quantized_rows(int kind, size_t index, size_t row, size_t count, unsigned char *panel, size_t lane);
-  Status advance(uint64_t bytes);
+  // On thread `thread`, whose failure is failures_[thread]: panels of a matrix; the rows of one of them that belong to one tensor.
+  Status pack_panels(const MatrixPlan &plan, size_t index, unsigned char *matrix, Range panels, size_t thread);
+  Status pack_rows(int kind, size_t index, size_t row, size_t count, unsigned char *panel, size_t lane, size_t thread);
+  Status advance(uint64_t bytes, Failure *to);
 };
 
 Status Model::Loader::allocate() {
@@ -59,17 +77,19 @@ Status Model::Loader::allocate() {
   size_t widest = m.dim_ > m.hidden_dim_ ? m.dim_ : m.hidden_dim_;
   Status status = model->weights_.allocate(model->account(), static_cast<size_t>(total), "weights", failure);
   if (status == kOk) status = model->norms_.allocate(model->account(), static_cast<size_t>(norms), "norm weights", failure);
-  if (status == kOk) status = rows_.allocate(model->account(), PI_PANEL_ROWS * (gs ? widest / gs : widest), "read buffer", failure);
-  if (status == kOk && gs) status = quants_.allocate(model->account(), PI_PANEL_ROWS * widest, "read buffer", failure);
+  size_t rows = team->count() * PI_PANEL_ROWS;
+  if (status == kOk) status = rows_.allocate(model->account(), rows * (gs ? widest / gs : widest), "read buffer", failure);
+  if (status == kOk && gs) status = quants_.allocate(model->account(), rows * widest, "read buffer", failure);
+  if (status == kOk) status = failures_.allocate(model->account(), team->count(), "read buffer", failure);
   return status;
 }
 
-Status Model::Loader::advance(uint64_t bytes) {
-  done_bytes += bytes;
+Status Model::Loader::advance(uint64_t bytes, Failure *to) {
+  uint64_t done = done_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   if (!cancel) return kOk;
-  cancel->set_progress(done_bytes, source->size_bytes());
+  cancel->set_progress(done, source->size_bytes());
   if (!cancel->requested()) return kOk;
-  return fail(failure, kCancelled, "loading was cancelled after %llu of %llu bytes", (unsigned long long)done_bytes,
+  return fail(to, kCancelled, "loading was cancelled after %llu of %llu bytes", (unsigned long long)done,
               (unsigned long long)source->size_bytes());
 }
 
@@ -79,80 +99,94 @@ Status Model::Loader::read_norms() {
     float *to = model->norms_.data() + 2 * l * m.dim_;
     Status status = m.checkpoint_.read_rows(source, PI_ATTENTION_NORM, l, 0, 1, to, failure);
     if (status == kOk) status = m.checkpoint_.read_rows(source, PI_FFN_NORM, l, 0, 1, to + m.dim_, failure);
-    if (status == kOk) status = advance(2 * m.dim_ * sizeof(float));
+    if (status == kOk) status = advance(2 * m.dim_ * sizeof(float), failure);
     if (status != kOk) return status;
   }
   return m.checkpoint_.read_rows(source, PI_FINAL_NORM, 0, 0, 1, model->norms_.data() + 2 * m.n_layers_ * m.dim_, failure);
 }
 
 // Rows [row, row + count) of a tensor into lanes lane .. lane + count - 1 of a panel.
-Status Model::Loader::pack_float_rows(int kind, size_t index, size_t row, size_t count, unsigned char *panel, size_t lane) {
-  Status status = model->checkpoint_.read_rows(source, kind, index, row, count, rows_.data(), failure);
-  size_t n = static_cast<size_t>(model->checkpoint_.layout().spans[kind].columns);
-  if (status == kOk) model->kernels_->pack_f32(rows_.data(), count, n, reinterpret_cast<float *>(panel) + lane);
-  return status;
-}
-
-Status Model::Loader::pack_quantized_rows(int kind, size_t index, size_t row, size_t count, unsigned char *panel, size_t lane) {
-  Status status = model->checkpoint_.read_quantized_rows(source, kind, index, row, count, quants_.data(), rows_.data(), failure);
-  size_t gs = model->group_size_;
-  size_t groups = static_cast<size_t>(model->checkpoint_.layout().spans[kind].columns) / gs;
-  if (status == kOk) model->kernels_->pack_q8(quants_.data(), rows_.data(), count, groups, gs, lane, reinterpret_cast<int8_t *>(panel));
-  return status;
-}
-
-// Packs tensor `index` of a kind into rows row_base and up of a packed matrix, a panel's rows at a time. The rows behind the matrix's
-// last one, to the end of its panel, stay as they are.
-Status Model::Loader::pack_tensor(int kind, size_t index, unsigned char *matrix, size_t row_base) {
+Status Model::Loader::pack_rows(int kind, size_t index, size_t row, size_t count, unsigned char *panel, size_t lane, size_t thread) {
   const pi_tensor_span &span = model->checkpoint_.layout().spans[kind];
-  size_t bytes = panel_bytes(static_cast<size_t>(span.columns), model->group_size_);
-  for (size_t row = 0; row < span.rows;) {
-    size_t place = row_base + row;
-    size_t lane = place % PI_PANEL_ROWS;
-    size_t count = PI_PANEL_ROWS - lane;
-    if (count > span.rows - row) count = static_cast<size_t>(span.rows) - row;
-    unsigned char *panel = matrix + place / PI_PANEL_ROWS * bytes;
-    Status status = model->group_size_ ? pack_quantized_rows(kind, index, row, count, panel, lane)
-                                       : pack_float_rows(kind, index, row, count, panel, lane);
-    if (status == kOk) status = advance(span.tensor_bytes / span.rows * count);
-    if (status != kOk) return status;
-    row += count;
+  size_t gs = model->group_size_, n = static_cast<size_t>(span.columns);
+  float *rows = rows_.data() + rows_.count() / team->count() * thread;
+  Failure *to = &failures_[thread];
+  Status status;
+  if (gs == 0) {
+    status = model->checkpoint_.read_rows(source, kind, index, row, count, rows, to);
+    if (status == kOk) model->kernels_->pack_f32(rows, count, n, reinterpret_cast<float *>(panel) + lane);
+  } else {
+    int8_t *quants = quants_.data() + quants_.count() / team->count() * thread;
+    status = model->checkpoint_.read_quantized_rows(source, kind, index, row, count, quants, rows, to);
+    if (status == kOk) model->kernels_->pack_q8(quants, rows, count, n / gs, gs, lane, reinterpret_cast<int8_t *>(panel));
+  }
+  return status == kOk ? advance(span.tensor_bytes / span.rows * count, to) : status;
+}
+
+size_t Model::Loader::matrix_rows(const MatrixPlan &plan) const {
+  size_t rows = 0;
+  for (size_t i = 0; i < plan.kind_count; i++) rows += static_cast<size_t>(model->checkpoint_.layout().spans[plan.kinds[i]].rows);
+  return rows;
+}
+
+// The rows behind the matrix's last one, to the end of its panel, are zeros.
+Status Model::Loader::pack_panels(const MatrixPlan &plan, size_t index, unsigned char *matrix, Range panels, size_t thread) {
+  const pi_tensor_span *spans = model->checkpoint_.layout().spans;
+  size_t one = panel_bytes(static_cast<size_t>(spans[plan.kinds[0]].columns), model->group_size_);
+  size_t rows = matrix_rows(plan);
+  if (panels.begin < panels.end && panels.end * PI_PANEL_ROWS > rows) memset(matrix + (panels.end - 1) * one, 0, one);
+  size_t base = 0;  // the tensor's first row in the matrix
+  for (size_t i = 0; i < plan.kind_count; i++) {
+    size_t end = base + static_cast<size_t>(spans[plan.kinds[i]].rows);
+    size_t row = panels.begin * PI_PANEL_ROWS > base ? panels.begin * PI_PANEL_ROWS : base;
+    while (row < end && row < panels.end * PI_PANEL_ROWS) {
+      size_t lane = row % PI_PANEL_ROWS, count = PI_PANEL_ROWS - lane;
+      if (count > end - row) count = end - row;
+      unsigned char *panel = matrix + row / PI_PANEL_ROWS * one;
+      if (stop.load(std::memory_order_relaxed)) return kOk;
+      Status status = pack_rows(plan.kinds[i], index, row - base, count, panel, lane, thread);
+      if (status != kOk) return status;
+      row += count;
+    }
+    base = end;
   }
   return kOk;
 }
 
-// Tensors that stand in one matrix, in the order of their rows.
-struct MatrixPlan {
-  int kinds[3];
-  size_t kind_count;
-};
-
 Status Model::Loader::pack_matrix(const MatrixPlan &plan, size_t index, unsigned char **at) {
-  const pi_tensor_span *spans = model->checkpoint_.layout().spans;
-  size_t columns = static_cast<size_t>(spans[plan.kinds[0]].columns), rows = 0;
-  for (size_t i = 0; i < plan.kind_count; i++) rows += static_cast<size_t>(spans[plan.kinds[i]].rows);
-  size_t one = panel_bytes(columns, model->group_size_), bytes = pi_panel_count(rows) * one;
-  if (rows % PI_PANEL_ROWS) memset(*at + bytes - one, 0, one);
-  size_t base = 0;
-  for (size_t i = 0; i < plan.kind_count; i++) {
-    Status status = pack_tensor(plan.kinds[i], index, *at, base);
-    if (status != kOk) return status;
-    base += static_cast<size_t>(spans[plan.kinds[i]].rows);
-  }
-  *at += bytes;
+  struct Task {
+    Loader *loader;
+    const MatrixPlan *plan;
+    size_t index, panel_count;
+    unsigned char *matrix;
+  };
+  Task task{this, &plan, index, pi_panel_count(matrix_rows(plan)), *at};
+  for (size_t t = 0; t < failures_.count(); t++) failures_[t] = Failure{};
+  team->run(
+      [](void *context, size_t thread, size_t count) {
+        const Task &t = *static_cast<const Task *>(context);
+        Range panels = share_of(t.panel_count, 1, thread, count);
+        if (t.loader->pack_panels(*t.plan, t.index, t.matrix, panels, thread) != kOk) t.loader->stop.store(true, std::memory_order_relaxed);
+      },
+      &task);
+  const pi_tensor_span &first = model->checkpoint_.layout().spans[plan.kinds[0]];
+  *at += task.panel_count * panel_bytes(static_cast<size_t>(first.columns), model->group_size_);
+  for (size_t t = 0; t < failures_.count(); t++)
+    if (failures_[t].status != kOk) {
+      *failure = failures_[t];
+      return failure->status;
+    }
   return kOk;
 }
 
 Status Model::Loader::read_all() {
-  constexpr MatrixPlan kLayerPlans[] = {{{PI_WQ, PI_WK, PI_WV}, 3}, {{PI_WO}, 1}, {{PI_W1, PI_W3}, 2}, {{PI_W2}, 1}};
-  constexpr MatrixPlan kEmbedding = {{PI_EMBEDDING}, 1}, kClassifier = {{PI_CLASSIFIER}, 1};
   Status status = read_norms();
   unsigned char *at = model->weights_.data();
   for (size_t l = 0; l < model->n_layers_; l++)
     for (const MatrixPlan &plan : kLayerPlans)
       if (status == kOk) status = pack_matrix(plan, l, &at);
-  if (status == kOk) status = pack_matrix(kEmbedding, 0, &at);
-  if (status == kOk && !model->checkpoint_.layout().shared_classifier) status = pack_matrix(kClassifier, 0, &at);
+  if (status == kOk) status = pack_matrix(kEmbeddingPlan, 0, &at);
+  if (status == kOk && !model->checkpoint_.layout().shared_classifier) status = pack_matrix(kClassifierPlan, 0, &at);
   if (status == kOk && cancel) cancel->set_progress(source->size_bytes(), source->size_bytes());
   return status;
 }
@@ -192,7 +226,8 @@ Status Model::load(Source *source, const Settings &settings, Cancel *cancel, Mod
   status = m->pool_.create(m->account(), static_cast<size_t>(settings.threads), failure);
   if (status == kOk) status = m->make_rope_frequencies(failure);
   if (status != kOk) return status;
-  Loader loader{m, source, cancel, failure};
+  Team team(source->size_bytes() < m->share_from_bytes_ ? nullptr : m->pool());
+  Loader loader{m, source, cancel, &team, failure};
   status = loader.allocate();
   if (status == kOk) status = loader.read_all();
   if (status == kOk) *model = loaded.take();
