@@ -8,6 +8,8 @@ export PROOFINFER_SOURCE=$source_root
 : "${PROOFINFER_MODELS:=$source_root/../shared/models}"
 export PROOFINFER_MODELS
 unset PROOFINFER_LIBRARY
+# A Go that is older than go.mod asks for fetches the one that it names.
+export GOTOOLCHAIN=auto
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -36,6 +38,8 @@ use_library() {
   libraries=$(dirname "$(find "$1" -name libproofinfer.so | head -n 1)")
   PKG_CONFIG_PATH=$(dirname "$(find "$1" -name proofinfer.pc | head -n 1)")
   export PKG_CONFIG_PATH
+  # Go's build cache does not look at what pkg-config says, but at this: without it an earlier run's folder would come out of the cache.
+  export CGO_CPPFLAGS="-I$1/include"
 }
 
 # step NAME COMMAND... : one check that passes or fails as a whole; its output is shown when it fails.

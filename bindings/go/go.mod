@@ -1,3 +1,3 @@
 module proofinfer.example/proofinfer
 
-go 1.24
+go 1.24.0

@@ -55,6 +55,32 @@ packaged_static() {
     ! ldd "$work/app/story_static" | grep proofinfer
 }
 
+# without_library: what the build says where pkg-config knows no proofinfer. A cache of its own, so that it must ask.
+without_library() {
+  (cd "$work/consumer" && ! GOCACHE=$work/cache PKG_CONFIG_LIBDIR=/nowhere PKG_CONFIG_PATH= go build -o "$work/none" . 2>"$work/none.log")
+  cat "$work/none.log"
+  grep -q "Package proofinfer was not found in the pkg-config search path" "$work/none.log" && grep -q PKG_CONFIG_PATH "$work/none.log"
+}
+
+# refuses WORD... : the program ends badly with the library that LD_LIBRARY_PATH names, and says each word.
+refuses() {
+  local demo=$source_root/reference/demo word
+  if "$work/app/story" "$demo/demo.bin" "$demo/demo_tokenizer.bin" >"$work/refused.txt" 2>&1; then return 1; fi
+  cat "$work/refused.txt"
+  for word; do grep -qF -- "$word" "$work/refused.txt" || return 1; done
+}
+
+# A library that says of itself that it is version 2.3.4, before the shared one of the program.
+another_version() {
+  mkdir "$work/newer" && echo 'int proofinfer_version_number(void) { return 2003004; }' >"$work/newer/newer.c" &&
+    cc -shared -fPIC -Wl,-soname,libproofinfer.so.1 -o "$work/newer/libproofinfer.so.1" "$work/newer/newer.c" &&
+    LD_LIBRARY_PATH=$work/newer refuses "version mismatch" "version 2.3.4" "version $version"
+}
+
+no_library() {
+  mv "$work/app/lib" "$work/app/lib.away" && refuses "error while loading shared libraries: libproofinfer.so.1"
+}
+
 if [ "${1:-}" = asan ]; then
   # The library and the C parts of the package under AddressSanitizer; leaks are looked for when the tests end.
   flags="-fsanitize=address -fno-omit-frame-pointer"
@@ -72,6 +98,7 @@ export LD_LIBRARY_PATH=$libraries
 go_tests "tests" go test -count=1 -v ./...
 go_tests "tests under the race detector" go test -race -short -count=1 -v ./...
 
+version=$(pkg-config --modversion proofinfer)
 mkdir "$work/module" && cp -r ./*.go go.mod internal "$work/module"
 "$prefix/bin/proofinfer" generate "$source_root/reference/demo/demo.bin" -q -i "Once upon a time" -t 0.8 -s 42 -n 110 >"$work/expected.txt"
 step "README program" readme_program "$work/consumer"
@@ -81,6 +108,9 @@ mv "$prefix" "$prefix.away"
 unset LD_LIBRARY_PATH PKG_CONFIG_PATH
 step "packaged: shared, library moved away" story "$work/app/story"
 step "packaged: static, library moved away" story "$work/app/story_static"
+step "another major version is refused" another_version
+step "no library at run time" no_library
+step "no library at build time" without_library
 cd "$work/app" || exit 1
 go_tests "packaged: all tests, linked statically, libraries moved away" ./static.test -test.v -test.short
 finish

@@ -10,11 +10,11 @@ node_tests() {
   local status=0 before=$failed
   echo "== $1"
   # One file after the other: some of them measure times and memory.
-  node --test --test-concurrency=1 test/ >"$work/tests.log" 2>&1 || status=$?
+  node --test --test-concurrency=1 --test-reporter=tap test/ >"$work/tests.log" 2>&1 || status=$?
   local count
   for count in pass fail cancelled skipped; do
     local number
-    number=$(sed -nE "s/^(#|ℹ) $count ([0-9]+)$/\2/p" "$work/tests.log")
+    number=$(sed -nE "s/^# $count ([0-9]+)$/\1/p" "$work/tests.log")
     case $count in
       pass) passed=$((passed + ${number:-0})) ;;
       skipped) skipped=$((skipped + ${number:-0})) ;;

@@ -1,11 +1,19 @@
 #!/usr/bin/env bash
 # Installs what is missing on a Debian or Ubuntu machine: install_dependencies.sh [test|ci]. "test" (the default): building and the tests.
-# "ci": also the second compiler, the analysers and the documentation. Does nothing, and needs no rights, when all is there.
+# "ci": also the second compiler, the analysers, the documentation, and what the bindings need. Does nothing, and needs no rights, when all is
+# there.
 set -euo pipefail
 
 packages=(g++ cmake ninja-build libgtest-dev nlohmann-json3-dev python3 pkg-config dpkg-dev file)
 if [ "${1:-test}" = ci ]; then
   packages+=(git clang lld llvm clang-format-14 clang-tidy-14 libclang-rt-14-dev valgrind doxygen abigail-tools)
+  # What may have come another way than from Debian is asked for by its command.
+  command -v node >/dev/null || packages+=(nodejs)
+  command -v npm >/dev/null || packages+=(npm)
+  python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv)
+  # From 1.21 on, Go fetches the version that go.mod names.
+  newest=$({ echo go1.20; go env GOVERSION 2>/dev/null || true; } | sort -V | tail -n 1)
+  [ "$newest" != go1.20 ] || packages+=(golang-go)
 fi
 
 missing=()
@@ -22,4 +30,16 @@ as_root=()
 if [ "$(id -u)" -ne 0 ]; then as_root=(sudo); fi
 export DEBIAN_FRONTEND=noninteractive
 "${as_root[@]}" apt-get update -q
+case " ${missing[*]} " in *' golang-go '*)
+  # Debian 12 itself has Go 1.19; its backports, on the mirror in use, have a newer one.
+  go_version=$(apt-cache policy golang-go | sed -n 's/^ *Candidate: *\([0-9]*:\)\?//p')
+  if dpkg --compare-versions "$go_version" lt 1.21; then
+    release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' "Codename: $release" "Component: main" "Identifier: Packages" | head -n 1)
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $release-backports main" |
+      "${as_root[@]}" tee /etc/apt/sources.list.d/proofinfer-backports.list
+    "${as_root[@]}" apt-get update -q
+    "${as_root[@]}" apt-get install -y -q --no-install-recommends -t "$release-backports" golang-go
+  fi ;;
+esac
 "${as_root[@]}" apt-get install -y -q --no-install-recommends "${missing[@]}"

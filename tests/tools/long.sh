@@ -29,6 +29,17 @@ exhaustive() {
 # The recorded figures, all of them, on other architectures and on old CPUs.
 other_machines() { NATIVE_BUILD=$build tests/tools/other_machines.sh all; }
 
+# The stress tests of the bindings, a minute each instead of ten seconds: Python's under Valgrind too, Go's with AddressSanitizer too.
+bindings() {
+  cmake --install "$build" --prefix "$build/prefix"
+  local PREFIX=$PWD/$build/prefix PROOFINFER_LONG=1
+  export PREFIX PROOFINFER_LONG
+  python3 -B bindings/python/tests/run.py --long --only stress,valgrind
+  bindings/go/run_tests.sh
+  bindings/go/run_tests.sh asan
+  bindings/node/run_tests.sh
+}
+
 # The concurrency tests again and again under ThreadSanitizer.
 tsan_repeated() {
   cmake --preset tsan
@@ -37,5 +48,5 @@ tsan_repeated() {
 }
 
 stages=("$@")
-if [ ${#stages[@]} -eq 0 ]; then stages=(build_release exhaustive other_machines valgrind_units tsan_repeated); fi
+if [ ${#stages[@]} -eq 0 ]; then stages=(build_release exhaustive other_machines valgrind_units bindings tsan_repeated); fi
 for name in "${stages[@]}"; do stage "$name" "$name"; done

@@ -2,9 +2,11 @@
 """Runs ctest, says what was skipped and why, and ends with the line "N passed, N failed, N skipped".
 
     run_tests.py --build-dir DIR [--expected-skips FILE] [ctest arguments...]
+    run_tests.py --suite [--expected-skips FILE] COMMAND...
 
 Counted are cases: each case of a GoogleTest program, each other test once. A test says "SKIPPED[cause]: why" for whatever it skips. With
 CI=true in the environment a skip whose cause is not in the list of expected ones is a failure; everywhere, so is running nothing.
+With --suite it is not ctest that runs but another suite, which counts by itself and ends with a line of the same form.
 Standard library only.
 """
 import argparse
@@ -59,6 +61,24 @@ def run_ctest(build_dir, arguments):
         return [outcome_of(c.get("name"), c.get("status"), c.findtext("system-out") or "") for c in cases]
 
 
+def run_suite(command):
+    """A suite that counts by itself; its output passes through as it comes."""
+    suite = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    lines = []
+    for line in suite.stdout:
+        print(line, end="", flush=True)
+        lines.append(line.rstrip("\n"))
+    status = suite.wait()
+    counts = re.fullmatch(r"(\d+) passed, (\d+) failed, (\d+) skipped", lines[-1] if lines else "")
+    passed, failed, skipped = (int(count) for count in counts.groups()) if counts else (0, 1, 0)
+    if status != 0 and failed == 0:
+        failed = 1  # it ended badly after its last line
+    told = re.findall(r"SKIPPED\[([\w.-]+)\]: ?(.*)", "\n".join(lines))
+    name = os.path.basename(command[0])
+    skips = [Skip(cause, why.strip(), name) for cause, why in told]
+    return [Outcome(passed, failed, skips + [Skip(UNSTATED, "no cause was given", name)] * (skipped - len(skips)))]
+
+
 def print_skips(skips, causes):
     """Prints them by cause and gives the causes that are not expected."""
     by_cause = collections.defaultdict(list)
@@ -73,10 +93,12 @@ def print_skips(skips, causes):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build-dir", required=True)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--build-dir")
+    what.add_argument("--suite", action="store_true")
     parser.add_argument("--expected-skips", default=EXPECTED_SKIPS, type=pathlib.Path)
-    options, ctest_arguments = parser.parse_known_args()
-    outcomes = run_ctest(options.build_dir, ctest_arguments)
+    options, arguments = parser.parse_known_args()
+    outcomes = run_suite(arguments) if options.suite else run_ctest(options.build_dir, arguments)
     passed = sum(o.passed for o in outcomes)
     failed = sum(o.failed for o in outcomes)
     skips = [skip for o in outcomes for skip in o.skips]

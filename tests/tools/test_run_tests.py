@@ -39,6 +39,18 @@ def run(tests, ci, expected="models because"):
         return done.returncode, done.stdout.strip().splitlines()[-1], done.stdout
 
 
+def run_suite(output, ci, code=0):
+    """The same of a suite that counts by itself."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        (root / "output.txt").write_text(output)
+        (root / "expected.txt").write_text("models because\n")
+        done = subprocess.run([sys.executable, str(RUNNER), "--suite", "--expected-skips", str(root / "expected.txt"), "/bin/sh", "-c",
+                               f"cat '{root / 'output.txt'}'; exit {code}"],
+                              capture_output=True, text=True, env=dict(os.environ, CI="true" if ci else ""))
+        return done.returncode, done.stdout.strip().splitlines()[-1], done.stdout
+
+
 def expect(what, got, code, last):
     if got[:2] != (code, last):
         sys.exit(f"{what}: exit code {got[0]} and {got[1]!r}; expected {code} and {last!r}\n{got[2]}")
@@ -58,4 +70,13 @@ expect("a script that skips a part", run([("s", "SKIPPED[models]: a part\n", 0, 
 expect("a failing script", run([good, ("s", "bad\n", 3, 0)], True), 1, "1 passed, 1 failed, 0 skipped")
 expect("a crash", run([good, ("s", "[==========] Running 3 tests\n", 139, 0)], True), 1, "1 passed, 1 failed, 0 skipped")
 expect("nothing", run([], True), 1, "0 passed, 1 failed, 0 skipped")
+LAST = "3 passed, 0 failed, 1 skipped"
+expect("a suite", run_suite(f"SKIPPED[models]: none\n{LAST}\n", True), 0, LAST)
+expect("a suite's unknown cause", run_suite(f"SKIPPED[mood]: bad\n{LAST}\n", True), 1, "3 passed, 1 failed, 1 skipped")
+expect("a suite's unknown cause at home", run_suite(f"SKIPPED[mood]: bad\n{LAST}\n", False), 0, LAST)
+expect("a suite's skip without cause", run_suite(f"{LAST}\n", True), 1, "3 passed, 1 failed, 1 skipped")
+expect("a suite that ends badly", run_suite(f"SKIPPED[models]: none\n{LAST}\n", True, 3), 1, "3 passed, 1 failed, 1 skipped")
+expect("a suite that counts a failure", run_suite("2 passed, 1 failed, 0 skipped\n", True, 1), 1, "2 passed, 1 failed, 0 skipped")
+expect("a suite that stops in the middle", run_suite("1 passed\n", True), 1, "0 passed, 1 failed, 0 skipped")
+expect("a suite that ran nothing", run_suite("0 passed, 0 failed, 0 skipped\n", True), 1, "0 passed, 1 failed, 0 skipped")
 print("ok: the test runner")

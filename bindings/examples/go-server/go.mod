@@ -1,6 +1,6 @@
 module proofinfer.example/go-server
 
-go 1.24
+go 1.24.0
 
 require proofinfer.example/proofinfer v1.0.0
 

@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import zipfile
 from typing import Callable, Dict, List, Optional, Tuple
 
@@ -41,10 +42,14 @@ class Run:
     """The steps of one run, and what they counted."""
 
     def __init__(self, library: str, work: str, long: bool) -> None:
-        self.library = os.path.abspath(library)
         self.work = os.path.abspath(work)
+        # A copy, so that it can be out of sight while the packages are tested.
+        self.library = os.path.join(self.work, "library", "libproofinfer.so")
+        os.makedirs(os.path.dirname(self.library), exist_ok=True)
+        shutil.copy(library, self.library)
         self.long = long
         self.passed = self.failed = self.skipped = 0
+        self.pythons = pythons()
         self.wheel: Optional[str] = None
         self.sdist: Optional[str] = None
 
@@ -91,15 +96,15 @@ class Run:
         stamp = os.path.join(folder, "made-of-" + wanted)
         if not os.path.exists(stamp):
             shutil.rmtree(folder, ignore_errors=True)
-            python = self.fresh_environment(folder)
+            python = self.fresh_environment(folder, sys.executable)
             self.command([python, "-m", "pip", "install", "--quiet", *TOOLS, NUMPY])
             with open(stamp, "w", encoding="ascii"):
                 pass
         return folder
 
-    def fresh_environment(self, folder: str) -> str:
+    def fresh_environment(self, folder: str, python: str) -> str:
         """An empty virtual environment's Python."""
-        self.command([sys.executable, "-m", "venv", "--clear", folder])
+        self.command([python, "-m", "venv", "--clear", folder])
         return os.path.join(folder, "bin", "python")
 
     def unittest(self, python: str, environment: Dict[str, str], folder: str, modules: List[str]) -> None:
@@ -122,8 +127,8 @@ class Run:
         )
         for reason in re.findall(r"skipped ['\"](.*)['\"]$", done.stdout, flags=re.M):
             print(f"  {reason}")
-        for line in re.findall(r"^  test_\w+: \d+ ms$", done.stdout, flags=re.M):
-            print(f"  noticed Ctrl-C: {line.strip()}")
+        for line in re.findall(r"  (test_\w+: \d+ ms)$", done.stdout, flags=re.M):
+            print(f"  noticed Ctrl-C: {line}")
         print(f"  {ran[1]} tests: {last}", flush=True)
         if bad or done.returncode != 0:
             print(done.stdout[-8000:])
@@ -143,15 +148,6 @@ class Run:
     def step_source(self) -> None:
         """The tests on the source tree."""
         self.unittest(self.tool("python"), self.source_environment(), HERE, all_modules())
-
-    def step_pythons(self) -> None:
-        """The tests on the oldest and the newest other Python that is found."""
-        found = other_pythons()
-        if not found:
-            raise Skipped("SKIPPED[other-pythons]: there is only this one")
-        for version, python in sorted({found[0], found[-1]}):
-            print(f"  Python {version}")
-            self.unittest(python, self.source_environment(), HERE, [each for each in all_modules() if each != "test_docs"])
 
     def step_packages(self) -> None:
         """sdist and wheel with the standard front end; what they hold, and the wheel's tag."""
@@ -181,12 +177,12 @@ class Run:
         print(f"  {consistent[0]}")
 
     def step_wheel(self) -> None:
-        """The wheel in a fresh environment: the tests, with no other library in sight."""
-        self.installed("wheel", self.need_packages()[0], all_modules())
+        """The wheel in a fresh environment of the oldest Python that is found: the tests, with no other library in sight."""
+        self.installed("wheel", self.need_packages()[0], self.pythons[0], all_modules())
 
     def step_sdist(self) -> None:
-        """The sdist in a fresh environment, where it compiles the library."""
-        self.installed("sdist", self.need_packages()[1], ["test_golden", "test_api", "test_program"])
+        """The sdist in a fresh environment of the newest Python that is found, where it compiles the library: the same."""
+        self.installed("sdist", self.need_packages()[1], self.pythons[-1], all_modules())
 
     def step_stress(self) -> None:
         """Threads that open, generate, cancel and close in random order."""
@@ -231,18 +227,27 @@ class Run:
             raise Failed("the packages were not built")
         return self.wheel, self.sdist
 
-    def installed(self, name: str, package: str, modules: List[str]) -> None:
+    def installed(self, name: str, package: str, version: Tuple[str, str], modules: List[str]) -> None:
         """Installs a package into a fresh environment and runs a copy of the tests there."""
+        print(f"  Python {version[0]}")
+        if len(self.pythons) == 1:
+            print("  SKIPPED[other-pythons]: there is only this one")
+            self.skipped += 1
         folder = os.path.join(self.work, name)
         shutil.rmtree(folder, ignore_errors=True)
-        python = self.fresh_environment(os.path.join(folder, "environment"))
+        python = self.fresh_environment(os.path.join(folder, "environment"), version[1])
         self.command([python, "-m", "pip", "install", "--quiet", package], self.build_environment(), folder)
         shutil.copytree(HERE, os.path.join(folder, "tests"), ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(os.path.join(PACKAGE, "README.md"), folder)
-        loaded = self.command([python, "-c", "import proofinfer; print(proofinfer.load())"], folder=folder).strip()
-        if not loaded.startswith(os.path.join(folder, "environment") + os.sep):
-            raise Failed(f"the installed package loads {loaded}")
-        self.unittest(python, self.environment(), os.path.join(folder, "tests"), modules)
+        away = self.library + ".away"
+        os.rename(self.library, away)
+        try:
+            loaded = self.command([python, "-c", "import proofinfer; print(proofinfer.load())"], folder=folder).strip()
+            if not loaded.startswith(os.path.join(folder, "environment") + os.sep):
+                raise Failed(f"the installed package loads {loaded}")
+            self.unittest(python, self.environment(), os.path.join(folder, "tests"), modules)
+        finally:
+            os.rename(away, self.library)
 
     # -- all -------------------------------------------------------------------------------------------------------------------
 
@@ -252,7 +257,7 @@ class Run:
                 continue
             step: Callable[[], None] = getattr(self, "step_" + name)
             print(f"{name}: {step.__doc__}", flush=True)
-            before = self.passed + self.failed + self.skipped
+            before, begin = self.passed + self.failed + self.skipped, time.monotonic()
             try:
                 step()
                 if self.passed + self.failed + self.skipped == before:
@@ -263,11 +268,12 @@ class Run:
             except Failed as why:
                 print(f"  FAILED: {why}", flush=True)
                 self.failed += 1
+            print(f"  {time.monotonic() - begin:.0f} s", flush=True)
         print(f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped")
         return self.failed == 0 and self.passed > 0
 
 
-STEPS = ("lint", "source", "pythons", "packages", "auditwheel", "wheel", "sdist", "stress", "valgrind", "overhead")
+STEPS = ("lint", "source", "packages", "auditwheel", "wheel", "sdist", "stress", "valgrind", "overhead")
 
 
 def indented(text: str) -> str:
@@ -278,11 +284,12 @@ def all_modules() -> List[str]:
     return sorted(os.path.basename(path)[:-3] for path in glob.glob(os.path.join(HERE, "test_*.py")))
 
 
-def other_pythons() -> List[Tuple[str, str]]:
-    """(version, executable) of every other CPython from 3.9 on, oldest first: on the PATH, or beside this one in pyenv's folder."""
-    places = [os.path.join(folder, f"python3.{minor}") for folder in os.get_exec_path() for minor in range(9, 20)]
+def pythons() -> List[Tuple[str, str]]:
+    """(version, executable) of every CPython from 3.9 on, oldest first: this one, on the PATH, or in pyenv's folder."""
+    places = [sys.executable]
+    places += [os.path.join(folder, f"python3.{minor}") for folder in os.get_exec_path() for minor in range(9, 20)]
     places += glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"))
-    question = "import sys; print(sys.implementation.name, *sys.version_info[:3])"
+    question = "import sys, ensurepip, venv; print(sys.implementation.name, *sys.version_info[:3])"
     found: Dict[Tuple[int, int], str] = {}
     for place in places:
         if not os.path.exists(place):
@@ -291,23 +298,24 @@ def other_pythons() -> List[Tuple[str, str]]:
         words = done.stdout.split()
         if done.returncode == 0 and words[:1] == ["cpython"]:
             version = int(words[1]), int(words[2])
-            if version >= (3, 9) and version != sys.version_info[:2]:
+            if version >= (3, 9):
                 found.setdefault(version, place)
     return [(f"{version[0]}.{version[1]}", place) for version, place in sorted(found.items())]
 
 
 def find_library(given: Optional[str]) -> str:
     library = given or os.environ.get("PROOFINFER_LIBRARY")
-    if not library and os.environ.get("BUILD_DIR"):
-        library = os.path.join(os.environ["BUILD_DIR"], "src", "libproofinfer.so")
+    if not library and os.environ.get("PREFIX"):
+        found = glob.glob(os.path.join(os.environ["PREFIX"], "lib*", "**", "libproofinfer.so"), recursive=True)
+        library = found[0] if found else os.path.join(os.environ["PREFIX"], "lib", "libproofinfer.so")
     if not library or not os.path.exists(library):
-        sys.exit(f"no library at {library}: name it with --library, PROOFINFER_LIBRARY or BUILD_DIR")
+        sys.exit(f"no library at {library}: name it with --library or PROOFINFER_LIBRARY, or where it is installed with PREFIX")
     return library
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Checks the whole package against a built library.")
-    parser.add_argument("--library", help="default: PROOFINFER_LIBRARY, or src/libproofinfer.so in the folder BUILD_DIR")
+    parser.add_argument("--library", help="default: PROOFINFER_LIBRARY, or what is installed in PREFIX")
     parser.add_argument("--work", help="a folder to work in, kept afterwards; default: a temporary one")
     parser.add_argument("--long", action="store_true", help="stress tests of 60 s instead of 10 s")
     parser.add_argument("--only", help=f"some steps only, with commas between them: {', '.join(STEPS)}")

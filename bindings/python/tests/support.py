@@ -7,6 +7,7 @@ import functools
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,9 @@ from typing import Any, Dict, List, Optional, Tuple
 import checkpoints
 
 import proofinfer
+
+# Shells start what runs in the background deaf to Ctrl-C, and children inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # The tests may run from a copy; then this variable names the repository.

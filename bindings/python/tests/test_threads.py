@@ -121,7 +121,9 @@ class Threads(support.SmallTest):
                     sessions[number].append([5] * 64)
                     sessions[number].rewind(0)
 
-            for _ in range(6):
+            # Others may use the CPUs: the best of as many tries as fit.
+            end = time.monotonic() + 15
+            while time.monotonic() < end:
                 start = time.perf_counter()
                 work(0)
                 work(1)
@@ -132,7 +134,7 @@ class Threads(support.SmallTest):
                     return
         busy = os.getloadavg()[0]
         if busy > 1.5:
-            self.skipTest(f"SKIPPED[busy-machine]: best of 6 tries {best:.2f} of {limit}; others use the CPUs (load {busy:.1f})")
+            self.skipTest(f"SKIPPED[busy-machine]: {best:.2f} of {limit} at best; others use the CPUs (load {busy:.1f})")
         self.fail(f"two threads are {best:.2f} times as fast as one; expected {limit}")
 
 
