@@ -5,17 +5,29 @@ cd "$(dirname "$0")" || exit 1
 # shellcheck source=testing.sh
 . ./testing.sh
 
-# load_test NAME COMMAND... : each of its lines is one check.
-load_test() {
+# lines NAME COMMAND... : each line of the command's output is one check.
+lines() {
   local name=$1 status=0 before=$failed
   shift
   echo "== $name"
-  timeout 900 python3 -B load_test.py --program "$prefix/bin/proofinfer" --tokenizer "$source_root/reference/demo/demo_tokenizer.bin" -- "$@" \
-    >"$work/load.log" 2>&1 || status=$?
-  cat "$work/load.log"
-  passed=$((passed + $(grep -c '^ok ' "$work/load.log")))
-  failed=$((failed + $(grep -c '^FAILED ' "$work/load.log")))
+  timeout 900 "$@" >"$work/lines.log" 2>&1 || status=$?
+  cat "$work/lines.log"
+  passed=$((passed + $(grep -c '^ok ' "$work/lines.log")))
+  failed=$((failed + $(grep -c '^FAILED ' "$work/lines.log")))
   if [ "$status" -ne 0 ] && [ "$failed" -eq "$before" ]; then failed=$((failed + 1)); fi
+}
+
+# server NAME FOLDER COMMAND... : the load test of a server, and the commands of its README.
+server() {
+  local name=$1 folder=$2
+  shift 2
+  lines "$name: load test" python3 -B load_test.py --program "$prefix/bin/proofinfer" \
+    --tokenizer "$source_root/reference/demo/demo_tokenizer.bin" -- "$@"
+  if [ -f "$PROOFINFER_MODELS/stories260K.bin" ]; then
+    lines "$name: README" python3 -B readme_test.py "$folder/README.md" "$PROOFINFER_MODELS/stories260K.bin" "$PROOFINFER_MODELS/tok512.bin" -- "$@"
+  else
+    skip "no stories260K.bin in $PROOFINFER_MODELS" real-models
+  fi
 }
 
 go_server() {
@@ -31,7 +43,7 @@ node_server() {
 
 provide_library
 step "Go server: build" go_server
-load_test "Go server: load test" "$work/go-server"
+server "Go server" go-server "$work/go-server"
 step "Node server: install" node_server
-load_test "Node server: load test" node "$work/node-server/server.js"
+server "Node server" node-server node "$work/node-server/server.js"
 finish

@@ -58,10 +58,10 @@ step() {
   return 0
 }
 
-# skip WHAT REASON
+# skip WHY CAUSE
 skip() {
   skipped=$((skipped + 1))
-  echo "SKIPPED[$1]: $2"
+  echo "SKIPPED[$2]: $1"
 }
 
 # finish: the closing line, and the exit status.

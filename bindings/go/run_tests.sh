@@ -70,10 +70,12 @@ refuses() {
   for word; do grep -qF -- "$word" "$work/refused.txt" || return 1; done
 }
 
-# A library that says of itself that it is version 2.3.4, before the shared one of the program.
+# A library that says of itself that it is version 2.3.4, found before the program's own; the loader takes it for the right one.
 another_version() {
   mkdir "$work/newer" && echo 'int proofinfer_version_number(void) { return 2003004; }' >"$work/newer/newer.c" &&
-    cc -shared -fPIC -Wl,-soname,libproofinfer.so.1 -o "$work/newer/libproofinfer.so.1" "$work/newer/newer.c" &&
+    echo 'PROOFINFER_1 { global: proofinfer_*; };' >"$work/newer/newer.map" &&
+    cc -shared -fPIC -Wl,-soname,libproofinfer.so.1 -Wl,--version-script="$work/newer/newer.map" -o "$work/newer/libproofinfer.so.1" \
+      "$work/newer/newer.c" &&
     LD_LIBRARY_PATH=$work/newer refuses "version mismatch" "version 2.3.4" "version $version"
 }
 

@@ -1,22 +1,23 @@
 #!/usr/bin/env bash
 # Installs what is missing on a Debian or Ubuntu machine: install_dependencies.sh [test|ci]. "test" (the default): building and the tests.
-# "ci": also the second compiler, the analysers, the documentation, and what the bindings need. Does nothing, and needs no rights, when all is
-# there.
+# "ci": also the second compiler, the analysers, the documentation, and what the bindings need. Does nothing, and needs no rights, where
+# all is there.
 set -euo pipefail
 
 packages=(g++ cmake ninja-build libgtest-dev nlohmann-json3-dev python3 pkg-config dpkg-dev file)
+missing=()
 if [ "${1:-test}" = ci ]; then
-  packages+=(git clang lld llvm clang-format-14 clang-tidy-14 libclang-rt-14-dev valgrind doxygen abigail-tools)
+  packages+=(git curl clang lld llvm clang-format-14 clang-tidy-14 libclang-rt-14-dev valgrind doxygen abigail-tools)
   # What may have come another way than from Debian is asked for by its command.
   command -v node >/dev/null || packages+=(nodejs)
   command -v npm >/dev/null || packages+=(npm)
   python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv)
   # From 1.21 on, Go fetches the version that go.mod names.
-  newest=$({ echo go1.20; go env GOVERSION 2>/dev/null || true; } | sort -V | tail -n 1)
-  [ "$newest" != go1.20 ] || packages+=(golang-go)
+  go_version=go0
+  if command -v go >/dev/null; then go_version=$(go env GOVERSION); fi
+  [ "$(printf '%s\n' go1.21 "$go_version" | sort -V | head -n 1)" = go1.21 ] || missing+=(golang-go)
 fi
 
-missing=()
 for package in "${packages[@]}"; do
   state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || echo absent)
   [ "$state" = installed ] || missing+=("$package")
