@@ -41,6 +41,8 @@ def measure_proofinfer(arguments: argparse.Namespace) -> Figures:
     command = [arguments.program, "bench", str(arguments.checkpoint), "--json", "--threads", str(arguments.threads)]
     command += ["--prompt-tokens", str(arguments.prompt_tokens), "--decode-tokens", str(arguments.decode_tokens)]
     command += ["--repeats", str(arguments.repeats), "--quiet"]
+    if arguments.sessions:
+        command += ["--sessions", str(arguments.sessions)]
     if arguments.isa:
         command += ["--isa", arguments.isa]
     figures = json.loads(run(command).stdout)["figures"]
@@ -92,7 +94,7 @@ def table(rounds: dict[str, list[Figures]]) -> str:
             cells.append(f"{figures[key]:.0f}" if key in figures else "")
             cells.append(f"{figures[key] / medians[first][key]:.2f}" if key in figures else "")
         lines.append("| " + " | ".join(cells) + " |")
-    shown = ("read_gigabytes_per_second", "decode_share_of_read_bound", "multiply_add_gigaflops", "prefill_share_of_multiply_add",
+    shown = ("together_tokens_per_second", "together_gain", "read_gigabytes_per_second", "decode_share_of_read_bound", "multiply_add_gigaflops", "prefill_share_of_multiply_add",
              "load_gigabytes_per_second", "peak_memory_bytes")
     for key in shown:
         if key in medians[first]:
@@ -133,6 +135,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--node-folder", type=Path, help="a folder in which node-llama-cpp is installed")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--isa")
+    parser.add_argument("--sessions", type=int, default=0, help="also decode so many sessions together")
     parser.add_argument("--prompt-tokens", type=int, default=200)
     parser.add_argument("--decode-tokens", type=int, default=200)
     parser.add_argument("--repeats", type=int, default=1, help="runs a contender makes in each round")

@@ -37,6 +37,7 @@ BenchPlan read_plan(const Arguments &arguments) {
   plan.prompt_count = static_cast<size_t>(arguments.integer("prompt-tokens", kDefaultTokens, 1, 1 << 20));
   plan.decode_count = static_cast<size_t>(arguments.integer("decode-tokens", kDefaultTokens, 0, 1 << 20));
   plan.repeats = static_cast<size_t>(arguments.integer("repeats", kDefaultRepeats, 1, 10000));
+  plan.sessions = static_cast<size_t>(arguments.integer("sessions", 0, 0, 4096));
   plan.bounds = !arguments.has("no-bounds");
   plan.quiet = arguments.has("quiet");
   return plan;
@@ -74,6 +75,41 @@ double time_decode(proofinfer_session *session, proofinfer_sampler *sampler, siz
   return seconds_now() - start;
 }
 
+// Sessions that have read the same prompt and decode together.
+class Together {
+ public:
+  Together(const LoadedModel &model, const proofinfer_options *options, size_t count, const std::vector<int32_t> &prompt)
+      : prompt_count_(prompt.size()),
+        last_(prompt.back()),
+        batch_(make<Batch>(proofinfer_batch_create, model.model.get(), count, options)) {
+    for (size_t i = 0; i < count; i++) {
+      sessions_.push_back(make<Session>(proofinfer_session_create, model.model.get(), options));
+      append_tokens(sessions_.back().get(), prompt.data(), prompt.size(), false);
+    }
+  }
+  // Tokens a second, of all sessions together: `count` greedy tokens of each.
+  double decode(proofinfer_sampler *sampler, size_t count) {
+    const double start = seconds_now();
+    for (size_t i = 0; i < count; i++) {
+      for (const Session &session : sessions_)
+        call(proofinfer_batch_add, batch_.get(), session.get(), sample_last(session.get(), sampler), 1);
+      call(proofinfer_batch_evaluate, batch_.get(), begin_operation());
+    }
+    const double seconds = seconds_now() - start;
+    for (const Session &session : sessions_) {
+      call(proofinfer_session_rewind, session.get(), prompt_count_ - 1);
+      append_tokens(session.get(), &last_, 1, false);
+    }
+    return static_cast<double>(count * sessions_.size()) / seconds;
+  }
+
+ private:
+  size_t prompt_count_;
+  int32_t last_;  // of the prompt
+  Batch batch_;
+  std::vector<Session> sessions_;
+};
+
 void show_run(const BenchPlan &plan, size_t run) {
   if (!plan.quiet && stderr_is_terminal())
     print_error("\rmeasuring: run " + std::to_string(run + 1) + " of " + std::to_string(plan.repeats) + "\033[K");
@@ -104,6 +140,7 @@ double operations_per_token(const LoadedModel &model) {
 struct Speeds {
   Figure prefill{"prefill_tokens_per_second", "prefill", "tok/s", {}};
   Figure decode{"decode_tokens_per_second", "decode", "tok/s", {}};
+  Figure together{"together_tokens_per_second", "decode, together", "tok/s", {}};
   Figure bandwidth{"read_gigabytes_per_second", "memory read", "GB/s", {}};
   Figure arithmetic{"multiply_add_gigaflops", "multiply and add", "GFLOP/s", {}};
 };
@@ -134,6 +171,8 @@ std::vector<Figure> measure_speed(const LoadedModel &model, proofinfer_options *
   // The first run touches the memory and wakes the threads; it does not count.
   time_prefill(session.get(), prompt);
   time_decode(session.get(), sampler.get(), plan.decode_count);
+  std::optional<Together> together;
+  if (plan.sessions > 0 && plan.decode_count > 0) together.emplace(model, options, plan.sessions, prompt);
   const double peak_bytes = static_cast<double>(peak_memory_bytes());  // before the bounds' own memory
   const size_t threads = static_cast<size_t>(model.get(PROOFINFER_MODEL_THREADS));
   std::optional<ReadBandwidth> bandwidth;
@@ -144,6 +183,7 @@ std::vector<Figure> measure_speed(const LoadedModel &model, proofinfer_options *
     speeds.prefill.runs.push_back(static_cast<double>(plan.prompt_count) / time_prefill(session.get(), prompt));
     const double seconds = time_decode(session.get(), sampler.get(), plan.decode_count);
     if (plan.decode_count > 0) speeds.decode.runs.push_back(static_cast<double>(plan.decode_count) / seconds);
+    if (together) speeds.together.runs.push_back(together->decode(sampler.get(), plan.decode_count));
     if (bandwidth) speeds.bandwidth.runs.push_back(bandwidth->measure(seconds) / 1e9);
     if (bandwidth) speeds.arithmetic.runs.push_back(measure_multiply_add(threads) / 1e9);
   }
@@ -151,6 +191,10 @@ std::vector<Figure> measure_speed(const LoadedModel &model, proofinfer_options *
   const double session_bytes = static_cast<double>(proofinfer_session_memory_bytes(session.get()));
   std::vector<Figure> figures = {speeds.prefill};
   if (plan.decode_count > 0) figures.push_back(speeds.decode);
+  if (together) {
+    figures.push_back(speeds.together);
+    figures.push_back({"together_gain", "gain of together", "", {median(speeds.together.runs) / median(speeds.decode.runs)}});
+  }
   if (bandwidth)
     for (const Figure &figure : shares(model, plan, speeds)) figures.push_back(figure);
   figures.push_back({"session_memory_bytes", "session memory", "bytes", {session_bytes}});

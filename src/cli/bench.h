@@ -17,7 +17,8 @@ struct BenchPlan {
   size_t prompt_count = 0;  // tokens fed at once
   size_t decode_count = 0;  // tokens fed one after another
   size_t repeats = 0;
-  bool bounds = true;  // measure the machine beside the model
+  size_t sessions = 0;  // that decode together, each token of all in one pass; 0: not measured
+  bool bounds = true;   // measure the machine beside the model
   bool quiet = false;
 };
 

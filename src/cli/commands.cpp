@@ -146,6 +146,7 @@ const Command kBench = {
     {{'\0', "prompt-tokens", "N", "Tokens of the prompt. Default: 200, or half of the context."},
      {'\0', "decode-tokens", "N", "Tokens to generate. Default: 200, or the rest of the context."},
      {'\0', "repeats", "N", "Measured runs, after one that does not count. Default: 5."},
+     {'\0', "sessions", "N", "Also decode N sessions together, each pass one token of each. Default: 0, do not."},
      {'\0', "no-bounds", nullptr, "Do not measure what the machine could do beside it; saves memory for two copies of the weights."},
      {'\0', "json", nullptr, "Print JSON instead, every run included."},
      kThreads,

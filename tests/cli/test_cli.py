@@ -751,6 +751,14 @@ class InspectAndBench(Case):
             self.assertRegex(table, r"(?m)^%s +[\d.]+" % label)
         self.assertNotIn("\ndecode ", self.succeed("bench", model, "--decode-tokens", "0", "--repeats", "1").decode())
 
+    def test_bench_of_sessions_together(self):
+        model = self.saying(b"abc", seq_len=64)
+        arguments = ["bench", model, "--json", "--no-bounds", "--prompt-tokens", "4", "--decode-tokens", "9", "--repeats", "2"]
+        figures = json.loads(self.succeed(*arguments, "--sessions", "3"))["figures"]
+        self.assertEqual(len(figures["together_tokens_per_second"]["runs"]), 2)
+        self.assertGreater(figures["together_gain"]["median"], 0)
+        self.assertNotIn("together_gain", json.loads(self.succeed(*arguments))["figures"])
+
     def test_selftest_passes(self):
         self.assertEqual(self.succeed("selftest"), b"selftest passed\n")
         self.assertEqual(self.succeed("selftest", "-q"), b"")
