@@ -129,6 +129,7 @@ bool os_write_file(int64_t file, uint64_t offset, const void *from, size_t bytes
     ssize_t n = pwrite(static_cast<int>(file), at, chunk, static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return *error_number = errno, false;
+    if (n == 0) return *error_number = EIO, false;  // else this could go on for ever
     at += n, offset += static_cast<uint64_t>(n), bytes -= static_cast<size_t>(n);
   }
   return true;

@@ -47,6 +47,13 @@ tsan_repeated() {
   ctest --preset tsan --repeat until-fail:20
 }
 
+# Every fuzz target for FUZZ_SECONDS each (20 minutes), two at a time.
+fuzzing() {
+  cmake --preset fuzz
+  cmake --build --preset fuzz --target proofinfer_fuzzers
+  python3 -B fuzz/run.py --build-dir build/fuzz --seconds "${FUZZ_SECONDS:-1200}"
+}
+
 stages=("$@")
-if [ ${#stages[@]} -eq 0 ]; then stages=(build_release exhaustive other_machines valgrind_units bindings tsan_repeated); fi
+if [ ${#stages[@]} -eq 0 ]; then stages=(build_release exhaustive other_machines valgrind_units bindings tsan_repeated fuzzing); fi
 for name in "${stages[@]}"; do stage "$name" "$name"; done

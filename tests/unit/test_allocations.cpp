@@ -7,21 +7,13 @@
 #include <atomic>
 #include <cerrno>
 
+#include "support/sanitizer.h"
 #include "support/small_world.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define PROOFINFER_TEST_INTERPOSES 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define PROOFINFER_TEST_INTERPOSES 0
-#endif
-#endif
-#if !defined(PROOFINFER_TEST_INTERPOSES)
-#if defined(__GLIBC__)
+#if defined(__GLIBC__) && !defined(PROOFINFER_TEST_SANITIZED)
 #define PROOFINFER_TEST_INTERPOSES 1
 #else
 #define PROOFINFER_TEST_INTERPOSES 0
-#endif
 #endif
 
 static std::atomic<bool> g_counting{false};

@@ -467,36 +467,4 @@ TEST(CheckpointFaults, two_thousand_random_buffers_load_or_give_an_error) {
   EXPECT_GE(loaded, 200);  // else the test no longer reaches past the header
 }
 
-TEST(CheckpointFaults, every_failed_allocation_is_a_clean_error) {
-  const Bytes bytes = legacy_checkpoint(kUntied, 1);
-  for (bool from_then_on : {false, true}) {
-    for (uint64_t k = 0;; k++) {
-      ASSERT_LT(k, 1000u);
-      Options options = make_options();
-      CountingAllocator allocator;
-      allocator.install(options);
-      from_then_on ? allocator.fail_from(k) : allocator.fail_call(k);
-      Answer answer;
-      bool complete = false;
-      {
-        Model model = open_model(bytes, options.get(), &answer);
-        if (model) {
-          Session session = make_session(model, options.get(), &answer);
-          if (session) {
-            answer = append(session, {1, 2, 3}, PROOFINFER_LOGITS_ALL);
-            complete = answer.ok();
-            EXPECT_EQ(proofinfer_session_position(session.get()), complete ? 3u : 0u);
-          }
-        }
-      }
-      EXPECT_EQ(allocator.held_blocks(), 0u);
-      if (complete) {
-        EXPECT_GT(k, 2u);
-        break;
-      }
-      EXPECT_EQ(answer.status, PROOFINFER_E_MEMORY) << answer;
-    }
-  }
-}
-
 }  // namespace proofinfer_test

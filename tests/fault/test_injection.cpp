@@ -1,0 +1,405 @@
+// Every allocation, read, write, open and thread start of every entry point fails once, and from then on: the right code, nothing leaked, every
+// object as before and usable. Prints, for each sweep, how many calls there were to fail.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "fault/inject.h"
+#include "support/files.h"
+#include "support/small_world.h"
+
+namespace proofinfer_test {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr uint64_t kMostCalls = 20000;
+
+// What is swept: an attempt that can be repeated, and what must hold after each.
+struct Entry {
+  std::string name;
+  std::function<Answer()> attempt;
+  std::function<void(bool succeeded)> after;  // and frees what a success made
+  std::function<void()> before = [] {};       // what the attempt needs, made in peace
+};
+
+struct Mode {
+  SystemFault fault;
+  bool from_then_on;
+  const char *name;
+  int32_t expected;  // PROOFINFER_OK: the fault is survived
+};
+
+constexpr Mode kAllocationModes[] = {{SystemFault::kAllocation, false, "allocation fails", PROOFINFER_E_MEMORY},
+                                     {SystemFault::kAllocation, true, "allocations fail from then on", PROOFINFER_E_MEMORY}};
+constexpr Mode kReadModes[] = {{SystemFault::kOpen, false, "open or fstat fails", PROOFINFER_E_IO},
+                               {SystemFault::kOpen, true, "open and fstat fail from then on", PROOFINFER_E_IO},
+                               {SystemFault::kRead, false, "read fails", PROOFINFER_E_IO},
+                               {SystemFault::kRead, true, "reads fail from then on", PROOFINFER_E_IO},
+                               {SystemFault::kReadEnd, false, "read ends early", PROOFINFER_E_IO},
+                               {SystemFault::kReadShort, false, "read is short", PROOFINFER_OK},
+                               {SystemFault::kReadShort, true, "reads are short from then on", PROOFINFER_OK},
+                               {SystemFault::kReadInterrupted, false, "read is interrupted", PROOFINFER_OK}};
+constexpr Mode kWriteModes[] = {{SystemFault::kWrite, false, "write fails", PROOFINFER_E_IO},
+                                {SystemFault::kWrite, true, "writes fail from then on", PROOFINFER_E_IO},
+                                {SystemFault::kWriteNothing, false, "write takes nothing", PROOFINFER_E_IO},
+                                {SystemFault::kWriteShort, false, "write is short", PROOFINFER_OK},
+                                {SystemFault::kWriteShort, true, "writes are short from then on", PROOFINFER_OK},
+                                {SystemFault::kWriteInterrupted, false, "write is interrupted", PROOFINFER_OK},
+                                {SystemFault::kFinish, false, "fsync or rename fails", PROOFINFER_E_IO}};
+
+// Call k = 0, 1, ... fails, until an attempt makes no such call any more: that one is the clean success.
+void sweep(const Entry &entry, const Mode &mode, const char *path = nullptr) {
+  const int64_t before = held_blocks();
+  uint64_t clean = 0, k = 0;
+  for (; clean == 0; k++) {
+    ASSERT_LT(k, kMostCalls);
+    SCOPED_TRACE(entry.name + ": " + mode.name + ", k = " + std::to_string(k + 1));
+    entry.before();
+    arm(mode.fault, k, mode.from_then_on, path);
+    const Answer answer = entry.attempt();
+    const uint64_t fired = disarm();
+    EXPECT_EQ(answer.status, fired ? mode.expected : PROOFINFER_OK) << answer;
+    entry.after(answer.ok());
+    EXPECT_EQ(held_blocks(), before);
+    if (testing::Test::HasFailure()) return;
+    clean += fired == 0;
+  }
+  EXPECT_EQ(clean, 1u);
+  EXPECT_GT(k, 1u) << entry.name << " has no call that this fault concerns: " << mode.name;
+  std::printf("%-32s %-32s k = 1..%llu\n", entry.name.c_str(), mode.name, (unsigned long long)k);
+}
+
+template <size_t n>
+void sweep(const Entry &entry, const Mode (&modes)[n], const char *path = nullptr) {
+  for (const Mode &mode : modes) sweep(entry, mode, path);
+}
+
+std::vector<float> logits_of(const Model &model) {
+  Session session = make_session(model);
+  EXPECT_TRUE(append(session, {1, 2, 3}, PROOFINFER_LOGITS_LAST).ok());
+  return logits(session, 2);
+}
+
+// Opens into a place that outlives the attempt. An opened model must compute what a model opened in peace computes.
+struct Opening {
+  Model model;
+  std::vector<float> expected;
+
+  template <typename Where>
+  Entry entry(const std::string &name, const Where &where, const proofinfer_options *options = nullptr) {
+    expected = logits_of(open_model(where, options));
+    return {name,
+            [this, where, options] {
+              Answer answer;
+              model = open_model(where, options, &answer);
+              return answer;
+            },
+            [this](bool succeeded) {
+              EXPECT_EQ(model != nullptr, succeeded);
+              if (model) {
+                EXPECT_EQ(logits_of(model), expected);
+              }
+              model.reset();
+            },
+            [] {}};
+  }
+};
+
+constexpr Shape kShape = {4, 6, 2, 2, 1, -5, 8};
+
+// A model, a tokenizer and a session that holds three tokens, and what must still be true of the session.
+struct Used {
+  SmallWorld world;
+  Session session = make_session(world.model);
+  std::vector<float> expected;
+
+  Used() {
+    EXPECT_TRUE(append(session, {1, 4, 5}, PROOFINFER_LOGITS_LAST).ok());
+    expected = logits(session, 2);
+  }
+  // The session is where it was, and goes on with the right bits.
+  void check() {
+    ASSERT_EQ(proofinfer_session_position(session.get()), 3u);
+    ASSERT_TRUE(answer_of(proofinfer_session_rewind, session.get(), size_t(2)).ok());
+    ASSERT_TRUE(append(session, {5}, PROOFINFER_LOGITS_LAST).ok());
+    EXPECT_EQ(logits(session, 2), expected);
+  }
+};
+
+// An entry that makes one object and frees it again.
+template <typename Handle, typename Make>
+Entry maker(const char *name, Handle *made, Make make) {
+  return {name, make,
+          [made](bool succeeded) {
+            EXPECT_EQ(*made != nullptr, succeeded);
+            made->reset();
+          },
+          [] {}};
+}
+
+template <typename Handle, typename Function, typename... Arguments>
+Answer make_into(Handle *made, Function function, Arguments... arguments) {
+  typename Handle::pointer handle = reinterpret_cast<typename Handle::pointer>(uintptr_t(1));
+  Answer answer = answer_of(function, arguments..., &handle);
+  made->reset(handle);
+  return answer;
+}
+
+}  // namespace
+
+TEST(FaultInjection, opening_a_model_from_memory) {
+  for (Format format : kFormats) {
+    Opening opening;
+    const std::string name = std::string("open memory, ") + format_name(format);
+    sweep(opening.entry(name, checkpoint(format, kShape, 1, 2)), kAllocationModes);
+  }
+}
+
+TEST(FaultInjection, opening_a_model_from_a_path) {
+  for (Format format : kFormats) {
+    ScratchFile file(checkpoint(format, kShape, 1, 2));
+    Opening opening;
+    const std::string name = std::string("open path, ") + format_name(format);
+    const Entry entry = opening.entry(name, file.path());
+    sweep(entry, kAllocationModes);
+    sweep(entry, kReadModes);
+  }
+}
+
+TEST(FaultInjection, opening_a_model_that_takes_memory_straight_from_the_system) {
+  const std::vector<uint8_t> file = legacy_checkpoint({128, 384, 4, 4, 4, 1200, 8}, 1);
+  Opening opening;
+  sweep(opening.entry("open memory, large", file), kAllocationModes);
+}
+
+TEST(FaultInjection, a_file_that_is_truncated_or_removed_while_it_is_read) {
+  const std::vector<uint8_t> bytes = version2_checkpoint(kShape, 1, 2);
+  const std::string path = ScratchFile(bytes).path();
+  auto restore = [&] {
+    std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char *>(bytes.data()), std::streamsize(bytes.size()));
+  };
+  restore();
+  Opening opening;
+  Entry entry = opening.entry("open path", path);
+  auto after = entry.after;
+  entry.after = [&](bool succeeded) {
+    after(succeeded);
+    restore();
+  };
+  sweep(entry, {SystemFault::kReadTruncate, false, "file is truncated", PROOFINFER_E_IO}, path.c_str());
+  sweep(entry, {SystemFault::kReadUnlink, false, "file is removed", PROOFINFER_OK}, path.c_str());
+  fs::remove(path);
+}
+
+TEST(FaultInjection, opening_a_tokenizer) {
+  const std::vector<uint8_t> bytes = tokenizer_file(small_pieces());
+  ScratchFile file(bytes);
+  Tokenizer made;
+  const int32_t count = small_shape().vocab();
+  sweep(maker("tokenizer open memory", &made,
+              [&] {
+                Answer answer;
+                made = open_tokenizer(bytes, count, nullptr, &answer);
+                return answer;
+              }),
+        kAllocationModes);
+  const Entry from_path = maker("tokenizer open path", &made, [&] {
+    Answer answer;
+    made = open_tokenizer(file.path(), count, &answer);
+    return answer;
+  });
+  sweep(from_path, kAllocationModes);
+  sweep(from_path, kReadModes);
+}
+
+TEST(FaultInjection, making_objects) {
+  Used used;
+  const proofinfer_model *model = used.world.model.get();
+  const proofinfer_tokenizer *tokenizer = used.world.tokenizer.get();
+  Options options;
+  sweep(maker("options create", &options, [&] { return make_into(&options, proofinfer_options_create); }), kAllocationModes);
+  Cancel cancel;
+  sweep(maker("cancel create", &cancel, [&] { return make_into(&cancel, proofinfer_cancel_create); }), kAllocationModes);
+  Session session;
+  sweep(maker("session create", &session, [&] { return make_into(&session, proofinfer_session_create, model, nullptr); }),
+        kAllocationModes);
+  Batch batch;
+  sweep(maker("batch create", &batch, [&] { return make_into(&batch, proofinfer_batch_create, model, size_t(5), nullptr); }),
+        kAllocationModes);
+  Sampler sampler;
+  sweep(maker("sampler create", &sampler, [&] { return make_into(&sampler, proofinfer_sampler_create, 300, nullptr); }), kAllocationModes);
+  Stream stream;
+  sweep(maker("stream create", &stream, [&] { return make_into(&stream, proofinfer_stream_create, tokenizer, -1); }), kAllocationModes);
+  used.check();
+}
+
+TEST(FaultInjection, setting_stop_tokens) {
+  // Each attempt replaces what the one before set, so that the memory held is the same.
+  Options options = make_options();
+  const std::vector<int32_t> ids = {1, 2, 3};
+  set_tokens(options, "stop_tokens", ids);
+  sweep({"options set tokens",
+         [&] { return answer_of(proofinfer_options_set_tokens, options.get(), PROOFINFER_TEXT("stop_tokens"), ids.data(), ids.size()); },
+         [](bool) {}},
+        kAllocationModes);
+}
+
+TEST(FaultInjection, encoding) {
+  Used used;
+  const std::string text = "the ab the a\xF0\x9F\xA6\x99";
+  int32_t ids[64];
+  size_t count = 0;
+  sweep({"encode",
+         [&] {
+           return answer_of(proofinfer_tokenizer_encode, used.world.tokenizer.get(), text.data(), text.size(), PROOFINFER_ENCODE_BOS, ids,
+                            size_t(64), &count);
+         },
+         [&](bool succeeded) { EXPECT_EQ(count > 0, succeeded); }},
+        kAllocationModes);
+}
+
+TEST(FaultInjection, appending_with_the_logits_of_all_positions) {
+  Used used;
+  const std::vector<int32_t> tokens = small_tokens(70);
+  Session session;
+  sweep({"append", [&] { return append(session, tokens, PROOFINFER_LOGITS_ALL); },
+         [&](bool succeeded) {
+           EXPECT_EQ(proofinfer_session_position(session.get()), succeeded ? 73u : 3u);
+           std::swap(session, used.session);
+           if (!succeeded) used.check();
+           std::swap(session, used.session);
+           session.reset();
+         },
+         [&] {
+           session = make_session(used.world.model);
+           ASSERT_TRUE(append(session, {1, 4, 5}, PROOFINFER_LOGITS_LAST).ok());
+         }},
+        kAllocationModes);
+}
+
+TEST(FaultInjection, evaluating_a_batch_with_the_logits_of_many_positions) {
+  Used used;
+  Session session;
+  Batch batch;
+  auto evaluate = [&] { return answer_of(proofinfer_batch_evaluate, batch.get(), nullptr); };
+  sweep({"batch evaluate", evaluate,
+         [&](bool succeeded) {
+           EXPECT_EQ(proofinfer_session_position(session.get()), succeeded ? 6u : 3u);
+           if (!succeeded) {
+             EXPECT_TRUE(evaluate().ok());  // the queue is kept
+           }
+           EXPECT_EQ(proofinfer_session_position(session.get()), 6u);
+           batch.reset(), session.reset();
+         },
+         [&] {
+           session = make_session(used.world.model);
+           ASSERT_TRUE(append(session, {1, 4, 5}, PROOFINFER_LOGITS_LAST).ok());
+           ASSERT_TRUE(make_into(&batch, proofinfer_batch_create, used.world.model.get(), size_t(5), nullptr).ok());
+           for (int32_t token : {6, 7, 8}) ASSERT_TRUE(answer_of(proofinfer_batch_add, batch.get(), session.get(), token, 1).ok());
+         }},
+        kAllocationModes);
+}
+
+TEST(FaultInjection, making_a_generation_and_pulling_from_it) {
+  Used used;
+  Sampler sampler = make_sampler(small_shape().vocab());
+  Generation generation;
+  std::vector<int32_t> expected, found;
+  auto pull = [&] {
+    found.clear();
+    for (int i = 0; i < 3; i++) {
+      int32_t token = -1, stop = 0;
+      char text[64];
+      size_t needed = 0;
+      Answer answer = answer_of(proofinfer_generation_next, generation.get(), nullptr, &token, text, sizeof(text), &needed, &stop);
+      if (!answer.ok()) return answer;
+      found.push_back(token);
+    }
+    return Answer();
+  };
+  generation = make_generation(used.session, used.world.tokenizer, sampler, {6, 7});
+  ASSERT_TRUE(pull().ok());
+  expected = found;
+  generation.reset();
+  const int32_t prompt[] = {6, 7};
+  sweep({"generation create and next",
+         [&] {
+           Answer answer = make_into(&generation, proofinfer_generation_create, used.session.get(), used.world.tokenizer.get(),
+                                     sampler.get(), static_cast<const int32_t *>(prompt), size_t(2), nullptr);
+           return answer.ok() ? pull() : answer;
+         },
+         [&](bool succeeded) {
+           EXPECT_EQ(generation != nullptr, succeeded);
+           if (succeeded) {
+             EXPECT_EQ(found, expected);
+           }
+           generation.reset();
+         },
+         [&] { ASSERT_TRUE(answer_of(proofinfer_session_rewind, used.session.get(), size_t(3)).ok()); }},
+        kAllocationModes);
+  ASSERT_TRUE(answer_of(proofinfer_session_rewind, used.session.get(), size_t(3)).ok());
+  used.check();
+}
+
+TEST(FaultInjection, converting) {
+  const fs::path folder = fs::path(testing::TempDir()) / ("fault." + std::to_string(getpid()));
+  fs::create_directories(folder);
+  const std::vector<uint8_t> old = {1, 2, 3}, converted = version2_checkpoint({4, 6, 1, 2, 1, -5, 8}, 1, 2);
+  const std::string from = folder / "from.bin", to = folder / "to.bin";
+  auto write = [](const std::string &path, const std::vector<uint8_t> &bytes) {
+    std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char *>(bytes.data()), std::streamsize(bytes.size()));
+  };
+  write(from, legacy_checkpoint({4, 6, 1, 2, 1, -5, 8}, 1));
+  const Entry entry = {"convert",
+                       [&] {
+                         return answer_of(proofinfer_convert, from.data(), from.size(), to.data(), to.size(), PROOFINFER_FORMAT_VERSION_2,
+                                          2, nullptr);
+                       },
+                       [&](bool succeeded) {
+                         EXPECT_EQ(*read_file(to), succeeded ? converted : old);  // whole or unchanged
+                         EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 2);
+                       },
+                       [&] { write(to, old); }};
+  sweep(entry, kAllocationModes);
+  sweep(entry, kReadModes);
+  sweep(entry, kWriteModes);
+  fs::remove_all(folder);
+}
+
+namespace {
+
+Options four_threads() {
+  Options options = make_options();
+  set(options, "threads", 4);
+  set_u64(options, "share_from_bytes", 0);
+  return options;
+}
+
+}  // namespace
+
+TEST(FaultInjection, opening_a_model_on_four_threads) {
+  const Options options = four_threads();
+  for (Format format : kFormats) {
+    ScratchFile file(checkpoint(format, {16, 40, 2, 2, 1, -70, 8}, 1, 8));
+    Opening opening;
+    const Entry entry = opening.entry(std::string("open, 4 threads, ") + format_name(format), file.path(), options.get());
+    sweep(entry, kReadModes);
+  }
+}
+
+TEST(FaultInjection, starting_threads) {
+  // A pool that gets fewer threads, or none, computes the same with those it has.
+  const Options options = four_threads();
+  Opening opening;
+  const Entry entry = opening.entry("open and compute, 4 threads", small_checkpoint(), options.get());
+  sweep(entry, {SystemFault::kThread, false, "thread start fails", PROOFINFER_OK});
+  sweep(entry, {SystemFault::kThread, true, "thread starts fail from then on", PROOFINFER_OK});
+}
+
+}  // namespace proofinfer_test
