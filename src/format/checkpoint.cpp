@@ -243,7 +243,7 @@ Status Checkpoint::read_rows(Source *source, int kind, uint64_t index, uint64_t 
                              Failure *failure) const {
   const pi_tensor_span &span = layout_.spans[kind];
   uint64_t row_bytes = span.columns * sizeof(float);
-  uint64_t offset = span.offset + index * span.tensor_bytes + row * row_bytes;
+  uint64_t offset = pi_checkpoint_rows_offset(&span, 0, index, row, row_count);
   Status status = source->read(offset, to, static_cast<size_t>(row_count * row_bytes), kKindNames[kind].name, failure);
   if (status == kOk) to_host_f32(to, static_cast<size_t>(row_count * span.columns));
   return status;
@@ -252,11 +252,11 @@ Status Checkpoint::read_rows(Source *source, int kind, uint64_t index, uint64_t 
 Status Checkpoint::read_quantized_rows(Source *source, int kind, uint64_t index, uint64_t row, uint64_t row_count, int8_t *q, float *scales,
                                        Failure *failure) const {
   const pi_tensor_span &span = layout_.spans[kind];
-  uint64_t begin = span.offset + index * span.tensor_bytes;
+  uint64_t begin = pi_checkpoint_rows_offset(&span, layout_.group_size, index, row, row_count);
+  uint64_t scales_at = pi_checkpoint_scales_offset(&span, layout_.group_size, index, row, row_count);
   uint64_t row_scales = span.columns / layout_.group_size;
-  uint64_t scales_at = begin + span.rows * span.columns + row * row_scales * sizeof(float);
   const char *name = kKindNames[kind].name;
-  Status status = source->read(begin + row * span.columns, q, static_cast<size_t>(row_count * span.columns), name, failure);
+  Status status = source->read(begin, q, static_cast<size_t>(row_count * span.columns), name, failure);
   if (status == kOk) status = source->read(scales_at, scales, static_cast<size_t>(row_count * row_scales * sizeof(float)), name, failure);
   if (status == kOk) to_host_f32(scales, static_cast<size_t>(row_count * row_scales));
   return status;

@@ -17,7 +17,7 @@ Status KvCache::create(Account *account, const pi_kv_shape &shape, size_t contex
   for (size_t i = 0; i < page_count; i++) pages_[i] = nullptr;
   account_ = account;
   shape_ = shape;
-  page_bytes_ = static_cast<size_t>(bytes);
+  page_bytes_ = pi_kv_page_count(&shape_) * sizeof(float);
   for (size_t i = 0; i < page_count; i++) {
     pages_[i] = static_cast<float *>(account->allocate(page_bytes_, kPageAlignment, "KV cache", failure));
     if (!pages_[i]) return failure->status;

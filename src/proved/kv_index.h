@@ -39,11 +39,14 @@ typedef struct {
      terminates \true;
      assigns \nothing;
      ensures slots_grow: n_layers <= n_layers * n_kv_heads;
-     ensures page_grows: n_layers * n_kv_heads * 128 <= KvPageCount(n_layers, n_kv_heads, head_size); @/
+     ensures page_grows: n_layers * n_kv_heads * 128 <= KvPageCount(n_layers, n_kv_heads, head_size);
+     ensures region_fits: 128 * head_size <= KvPageCount(n_layers, n_kv_heads, head_size); @/
   static inline void pi_kv_slots(size_t n_layers, size_t n_kv_heads, size_t head_size) {
     /@ assert layers: n_layers * 1 <= n_layers * n_kv_heads; @/
     /@ assert positive: 0 <= n_layers * n_kv_heads * 128; @/
     /@ assert elements: n_layers * n_kv_heads * 128 * 1 <= n_layers * n_kv_heads * 128 * head_size; @/
+    /@ assert one_slot: 1 <= n_layers * n_kv_heads; @/
+    /@ assert one_region: 1 * (128 * head_size) <= (n_layers * n_kv_heads) * (128 * head_size); @/
   } */
 
 /* Floats of one page. */
@@ -104,6 +107,9 @@ static inline size_t pi_kv_values(const pi_kv_shape *s, size_t layer, size_t kv_
     ensures key_formula: \result == KvKey(s->head_size, position, e);
     ensures key_in_region: \result < PI_PAGE_POSITIONS * s->head_size; */
 static inline size_t pi_kv_key_element(const pi_kv_shape *s, size_t position, size_t e) {
+  //@ ghost pi_kv_slots(s->n_layers, s->n_kv_heads, s->head_size);
+  //@ ghost pi_product_le(position / PI_KEY_BLOCK, 3, s->head_size);
+  //@ assert block_below: position / PI_KEY_BLOCK * s->head_size + e + 1 <= 4 * s->head_size;
   return (position / PI_KEY_BLOCK * s->head_size + e) * PI_KEY_BLOCK + position % PI_KEY_BLOCK;
 }
 
@@ -114,6 +120,10 @@ static inline size_t pi_kv_key_element(const pi_kv_shape *s, size_t position, si
     assigns \nothing;
     ensures value_formula: \result == KvValue(s->head_size, position, e);
     ensures value_in_region: \result < PI_PAGE_POSITIONS * s->head_size; */
-static inline size_t pi_kv_value_element(const pi_kv_shape *s, size_t position, size_t e) { return position * s->head_size + e; }
+static inline size_t pi_kv_value_element(const pi_kv_shape *s, size_t position, size_t e) {
+  //@ ghost pi_kv_slots(s->n_layers, s->n_kv_heads, s->head_size);
+  //@ ghost pi_product_le(position, 63, s->head_size);
+  return position * s->head_size + e;
+}
 
 #endif

@@ -104,6 +104,8 @@ static int kv_places_differ(const pi_kv_shape *s, const kv_element *a, const kv_
     lemma PackedSlot: \forall integer n, row, column; 0 <= row && 0 <= column < n ==>
       PackedPlace(n, row, column) / PI_PANEL_ROWS == row / PI_PANEL_ROWS * n + column
         && PackedPlace(n, row, column) % PI_PANEL_ROWS == row % PI_PANEL_ROWS;
+    lemma PackedSlotPanel: \forall integer n, row, column; 0 <= row && 0 <= column < n ==>
+      (row / PI_PANEL_ROWS * n + column) / n == row / PI_PANEL_ROWS;
     lemma PackedPanel: \forall integer n, row, column; 0 <= row && 0 <= column < n ==>
       PackedPlace(n, row, column) / PI_PANEL_ROWS / n == row / PI_PANEL_ROWS;
     lemma PackedRowOfPlace: \forall integer n, row, column; 0 <= row && 0 <= column < n ==>

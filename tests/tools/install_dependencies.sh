@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# Installs what is missing on a Debian or Ubuntu machine: install_dependencies.sh [test|ci]. "test" (the default): building and the tests.
-# "ci": also the second compiler, the analysers, the documentation, and what the bindings need. Does nothing, and needs no rights, where
-# all is there.
+# Installs what is missing on a Debian or Ubuntu machine: install_dependencies.sh [test|proof|ci]. "test" (the default): building and the tests.
+# "proof": also the proof tool and its provers. "ci": also those, the second compiler, the analysers, the documentation, and what the bindings
+# need. Does nothing, and needs no rights, where all is there.
 set -euo pipefail
 
 packages=(g++ cmake ninja-build libgtest-dev nlohmann-json3-dev python3 pkg-config dpkg-dev file)
 missing=()
+if [ "${1:-test}" = proof ] || [ "${1:-test}" = ci ]; then
+  packages+=(frama-c-base why3 z3 cvc4 cvc5 binutils)
+fi
 if [ "${1:-test}" = ci ]; then
   packages+=(git curl clang lld llvm clang-format-14 clang-tidy-14 libclang-rt-14-dev valgrind doxygen abigail-tools)
   # What may have come another way than from Debian is asked for by its command.

@@ -26,6 +26,9 @@ exhaustive() {
   python3 -B tests/tools/run_tests.py --build-dir "$build" -C Long -R '^long\.'
 }
 
+# Every mutant of the proved files.
+proof_mutants() { tests/proof/mutate.py; }
+
 # The recorded figures, all of them, on other architectures and on old CPUs.
 other_machines() { NATIVE_BUILD=$build tests/tools/other_machines.sh all; }
 
@@ -55,5 +58,5 @@ fuzzing() {
 }
 
 stages=("$@")
-if [ ${#stages[@]} -eq 0 ]; then stages=(build_release exhaustive other_machines valgrind_units bindings tsan_repeated fuzzing); fi
+if [ ${#stages[@]} -eq 0 ]; then stages=(build_release exhaustive proof_mutants other_machines valgrind_units bindings tsan_repeated fuzzing); fi
 for name in "${stages[@]}"; do stage "$name" "$name"; done
