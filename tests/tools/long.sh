@@ -57,6 +57,9 @@ fuzzing() {
   python3 -B fuzz/run.py --build-dir build/fuzz --seconds "${FUZZ_SECONDS:-1200}"
 }
 
+# Gates are seen red.
+gates() { tests/tools/gates.sh; }
+
 stages=("$@")
-if [ ${#stages[@]} -eq 0 ]; then stages=(build_release exhaustive proof_mutants other_machines valgrind_units bindings tsan_repeated fuzzing); fi
+if [ ${#stages[@]} -eq 0 ]; then stages=(build_release exhaustive proof_mutants other_machines valgrind_units bindings tsan_repeated fuzzing gates); fi
 for name in "${stages[@]}"; do stage "$name" "$name"; done

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Shows that gates turn red: plants one mistake in a copy of the sources, builds it as the gate does, and demands that the gate's test fails with
+# the gate's own message. gates.sh [gate...]: asan, valgrind, fuzz; without a name, all.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+root=$PWD
+work=$root/build/gates
+
+# plant FILE OLD NEW: exactly one place of a file of the copy is changed.
+plant() {
+  python3 - "$work/tree/$1" "$2" "$3" <<'PYTHON'
+import pathlib, sys
+path, old, new = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+text = path.read_text()
+assert text.count(old) == 1, f"{path}: the place to plant the mistake is there {text.count(old)} times: {old}"
+path.write_text(text.replace(old, new))
+PYTHON
+}
+
+# build PRESET TARGET...: in the copy.
+build() {
+  local preset=$1
+  shift
+  (cd "$work/tree" && cmake --preset "$preset" -B "$work/$preset" && cmake --build "$work/$preset" --target "$@") >"$work/build.log" 2>&1 ||
+    { tail -n 30 "$work/build.log"; return 1; }
+}
+
+# demand_red GATE MESSAGE COMMAND...: the command fails and says MESSAGE.
+demand_red() {
+  local gate=$1 message=$2 status=0
+  shift 2
+  "$@" >"$work/$gate.log" 2>&1 || status=$?
+  if [ $status -eq 0 ]; then
+    echo "$gate: the planted mistake was not noticed"
+    return 1
+  fi
+  grep -q -- "$message" "$work/$gate.log" || { echo "$gate: failed, but not with \"$message\""; tail -n 30 "$work/$gate.log"; return 1; }
+  echo "$gate: red, with \"$message\""
+}
+
+gate_asan() {
+  plant src/base/source.cpp 'memcpy(to, data_ + offset, bytes);' 'memcpy(to, data_ + offset, bytes), reinterpret_cast<volatile const char *>(data_ + offset)[bytes];'
+  build asan-ubsan unit_checkpoint_faults
+  demand_red asan heap-buffer-overflow ctest --test-dir "$work/asan-ubsan" -R '^unit\.checkpoint_faults$' --output-on-failure
+}
+
+gate_valgrind() {
+  plant src/base/os_posix.cpp 'void os_heap_free(void *memory) { free(memory); }' 'void os_heap_free(void *) {}'
+  build valgrind api_tour_shared proofinfer_small_model
+  demand_red valgrind 'definitely lost' ctest --test-dir "$work/valgrind" -R '^valgrind\.api_tour$' --output-on-failure
+}
+
+gate_fuzz() {
+  plant src/format/checkpoint.cpp 'if (*format == PI_FORMAT_V1' 'if (*format == PI_FORMAT_V2 && load_i32(first + 37) == 2) __builtin_abort();
+    if (*format == PI_FORMAT_V1'
+  build fuzz fuzz_make_seeds fuzz_model fuzz_replay_model
+  demand_red fuzz_replay 'fuzz.model' ctest --test-dir "$work/fuzz" -R '^fuzz\.model$' --output-on-failure
+  rm -rf "$work/tree/fuzz/corpus/model"
+  demand_red fuzz 'model: a find: .*crash-' python3 -B "$work/tree/fuzz/run.py" --build-dir "$work/fuzz" --seconds 20 model
+}
+
+gates=("$@")
+if [ ${#gates[@]} -eq 0 ]; then gates=(asan valgrind fuzz); fi
+for gate in "${gates[@]}"; do
+  rm -rf "$work/tree"
+  mkdir -p "$work/tree"
+  git ls-files -z | xargs -0 tar -c | tar -x -C "$work/tree"
+  "gate_$gate"
+done
+echo "red: ${gates[*]}"
