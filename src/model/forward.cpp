@@ -76,12 +76,12 @@ class Pass {
   Status run(const Cancel *cancel, Failure *failure) {
     embed();
     for (size_t layer = 0; layer < model_.n_layers(); layer++) {
-      if (cancelled(cancel)) return fail(failure, kCancelled, "evaluation was cancelled in layer %zu of %zu", layer, model_.n_layers());
+      if (cancelled(cancel)) return stopped(layer, failure);
       attention(layer, model_.layer(layer));
+      if (cancelled(cancel)) return stopped(layer, failure);
       feed_forward(model_.layer(layer));
     }
-    classify();
-    return kOk;
+    return classify(cancel, failure);
   }
 
  private:
@@ -97,7 +97,10 @@ class Pass {
   void attend(size_t layer);
   void attend_heads(size_t layer, size_t row, size_t head, size_t count, size_t thread);
   void feed_forward(const LayerWeights &weights);
-  void classify();
+  Status classify(const Cancel *cancel, Failure *failure);
+  Status stopped(size_t layer, Failure *failure) {
+    return fail(failure, kCancelled, "evaluation was cancelled in layer %zu of %zu", layer, model_.n_layers());
+  }
   void classify_rows(const size_t *rows, size_t count);
   // Runs a step on all rows, the threads sharing them: step(pass, begin, end, argument).
   using RowStep = void (*)(Pass *pass, size_t begin, size_t end, const float *argument);
@@ -320,15 +323,17 @@ void Pass::feed_forward(const LayerWeights &weights) {
   add_projected();
 }
 
-void Pass::classify() {
+Status Pass::classify(const Cancel *cancel, Failure *failure) {
   size_t wanted[Workspace::kLogitsRows];
   size_t count = 0;
   for (size_t row = 0; row < row_count_; row++) {
-    if (!rows_[row].logits) continue;
-    wanted[count++] = row;
-    if (count == Workspace::kLogitsRows) classify_rows(wanted, count), count = 0;
+    if (rows_[row].logits) wanted[count++] = row;
+    if (count == 0 || (count < Workspace::kLogitsRows && row + 1 < row_count_)) continue;
+    if (cancelled(cancel)) return stopped(model_.n_layers(), failure);
+    classify_rows(wanted, count);
+    count = 0;
   }
-  if (count) classify_rows(wanted, count);
+  return kOk;
 }
 
 void Pass::classify_rows(const size_t *rows, size_t count) {
