@@ -70,11 +70,14 @@ Case::Case(size_t input_bytes)
   g_peak_bytes = g_held_bytes;
 }
 
+// Over 100 ms and 1 s for each MB: instrumented code is slower, and a virtual CPU's time has gaps in it.
+constexpr uint64_t kTimeSlack = 5;
+
 Case::~Case() {
   proofinfer_options_free(options_);
   HOLDS(g_held_bytes == begin_bytes_);
   HOLDS(g_peak_bytes - begin_bytes_ <= 4 * uint64_t(input_bytes_) + (uint64_t(16) << 20));
-  HOLDS(thread_time_ns() - begin_ns_ <= 100000000u + uint64_t(input_bytes_) * 1000u);
+  HOLDS(thread_time_ns() - begin_ns_ <= kTimeSlack * (100000000u + uint64_t(input_bytes_) * 1000u));
 }
 
 void Case::count_as_loaded() { g_totals.loaded++; }

@@ -45,7 +45,7 @@ struct Out {
 };
 
 // One execution. At its end all memory that it took was released; at no time was there more than 4 times the input and 16 MiB of it, and it
-// took at most 100 ms and 1 s per MB of this thread's time.
+// took at most five times 100 ms and 1 s per MB of this thread's time.
 class Case {
  public:
   explicit Case(size_t input_bytes);
