@@ -26,8 +26,12 @@ exhaustive() {
   python3 -B tests/tools/run_tests.py --build-dir "$build" -C Long -R '^long\.'
 }
 
-# Every mutant of the proved files.
-proof_mutants() { tests/proof/mutate.py; }
+# Every goal of the proved files, with what ties them to the libraries; then every mutant of them.
+proof() {
+  tests/tools/install_dependencies.sh proof
+  tests/proof/prove.py --build "$build"
+  tests/proof/mutate.py
+}
 
 # The recorded figures, all of them, on other architectures and on old CPUs.
 other_machines() { NATIVE_BUILD=$build tests/tools/other_machines.sh all; }
@@ -61,5 +65,5 @@ fuzzing() {
 gates() { tests/tools/gates.sh; }
 
 stages=("$@")
-if [ ${#stages[@]} -eq 0 ]; then stages=(build_release exhaustive proof_mutants other_machines valgrind_units bindings tsan_repeated fuzzing gates); fi
+if [ ${#stages[@]} -eq 0 ]; then stages=(build_release exhaustive proof other_machines valgrind_units bindings tsan_repeated fuzzing gates); fi
 for name in "${stages[@]}"; do stage "$name" "$name"; done
