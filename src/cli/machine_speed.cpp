@@ -156,10 +156,12 @@ double ReadBandwidth::measure(double seconds) {
     }
   }
   if (best == 0) return 0;
+  const size_t read_bytes = bytes_ / sizeof(Words) / threads_ * threads_ * sizeof(Words);
+  const double once_bytes = static_cast<double>(read_bytes);
   double total_seconds = 0, total_bytes = 0;
   do {
     total_seconds += read_seconds(best_pages, best_streams);
-    total_bytes += static_cast<double>(bytes_ / sizeof(Words) / threads_ * threads_ * sizeof(Words));
+    total_bytes += once_bytes;
   } while (total_seconds < seconds);
   return total_bytes / total_seconds;
 }
