@@ -289,9 +289,9 @@ PROOFINFER_API int32_t proofinfer_model_tensor_get_i64(const proofinfer_model *m
 /* Writes the checkpoint at path `from` to path `to` in another format, row by row in little memory, under a temporary name that is renamed at
  * the end: `to` is whole or unchanged. group_size: 0 but for VERSION_2, where 0 means the largest power of two up to 64 that divides dim and
  * hidden_dim. Quantizing: scale = largest magnitude of the group / 127, q = w / scale rounded half to even. The legacy format's unused RoPE tables are
- * written as zeros. cancel: nullable; progress in bytes written.
+ * written as zeros. `to` names nothing or a regular file, which is replaced and whose permissions stay. cancel: nullable; progress in bytes written.
  * Errors: those of proofinfer_model_open; E_ARGUMENT (format, group_size: the message says what would divide), E_NOT_FINITE (quantizing: names
- * tensor and row), E_IO (writing). */
+ * tensor and row), E_IO (writing; `to` is a link, a device, a pipe or a directory). */
 PROOFINFER_API int32_t proofinfer_convert(const char *from, size_t from_bytes, const char *to, size_t to_bytes, int32_t format,
                                           int32_t group_size, proofinfer_cancel *cancel, proofinfer_error **error);
 

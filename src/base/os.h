@@ -21,11 +21,14 @@ Status os_open_file(const char *path, size_t path_bytes, int64_t *file, uint64_t
 void os_close_file(int64_t file);
 // Reads up to `bytes` at `offset`; *got is 0 only at the end of the file. `error_number` explains a false return.
 bool os_read_file(int64_t file, uint64_t offset, void *to, size_t bytes, size_t *got, int *error_number);
+// Whether a file of that name (NUL-terminated) may be put in the place of what is there: nothing, or a regular file. Not of a device, a pipe, a
+// directory or a link.
+bool os_may_replace(const char *name);
 // Creates a file that must not exist yet; name: NUL-terminated.
 bool os_create_file(const char *name, int64_t *file, int *error_number);
 // Writes all bytes at `offset`.
 bool os_write_file(int64_t file, uint64_t offset, const void *from, size_t bytes, int *error_number);
-// Brings what was written to the disk and renames the file.
+// Brings what was written to the disk and renames the file, which gets the permissions of the one that it replaces.
 bool os_finish_file(int64_t file, const char *from, const char *to, int *error_number);
 void os_remove_file(const char *name);
 // "No such file or directory" and the like, into text: [capacity].

@@ -115,6 +115,11 @@ bool os_read_file(int64_t file, uint64_t offset, void *to, size_t bytes, size_t 
   }
 }
 
+bool os_may_replace(const char *name) {
+  struct stat information;
+  return lstat(name, &information) != 0 || S_ISREG(information.st_mode);
+}
+
 bool os_create_file(const char *name, int64_t *file, int *error_number) {
   int descriptor = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0666);
   if (descriptor < 0) return *error_number = errno, false;
@@ -136,7 +141,9 @@ bool os_write_file(int64_t file, uint64_t offset, const void *from, size_t bytes
 }
 
 bool os_finish_file(int64_t file, const char *from, const char *to, int *error_number) {
-  if (fsync(static_cast<int>(file)) == 0 && rename(from, to) == 0) return true;
+  struct stat replaced;
+  bool done = lstat(to, &replaced) != 0 || !S_ISREG(replaced.st_mode) || fchmod(static_cast<int>(file), replaced.st_mode & 07777) == 0;
+  if (done && fsync(static_cast<int>(file)) == 0 && rename(from, to) == 0) return true;
   *error_number = errno;
   return false;
 }

@@ -37,6 +37,8 @@ Status Sink::open(const char *path, size_t path_bytes, Account *account, Failure
   name[path_bytes] = 0;
   snprintf(temporary, path_bytes + kSuffixBytes, "%.*s.%llu.partial", static_cast<int>(path_bytes), path,
            (unsigned long long)os_process_id());
+  if (!os_may_replace(name))
+    return fail(failure, kIo, "%s: is a link, a device, a pipe or a directory; expected a regular file to replace, or nothing", name);
   int error_number = 0;
   if (!os_create_file(temporary, &file_, &error_number)) {
     file_ = kNoFile;

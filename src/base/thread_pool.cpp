@@ -13,6 +13,9 @@ constexpr size_t kWorkerStackBytes = size_t(256) << 10;
 // microseconds), short enough that an idle pool is asleep within about a tenth of a millisecond.
 constexpr uint32_t kSpinCount = 4000;
 
+// No process has this number.
+constexpr uint64_t kTakingOver = UINT64_MAX;
+
 void pause_cpu() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -36,14 +39,17 @@ Status ThreadPool::create(Account *account, size_t thread_count, Failure *failur
 }
 
 bool ThreadPool::try_acquire() {
-  uint64_t here = os_process_id();
   uint64_t owner = process_.load(std::memory_order_acquire);
-  // After a fork the flag may say busy for a caller that exists only in the parent. One thread of the child takes over.
-  if (owner != 0 && owner != here && process_.compare_exchange_strong(owner, here, std::memory_order_acq_rel)) {
+  if (owner != 0 && owner != os_process_id()) {
+    // After a fork the flag may say busy for a caller that exists only in the parent. One thread of the child takes over; until it has, the
+    // others compute alone, as nothing here is true yet.
+    if (owner == kTakingOver || !process_.compare_exchange_strong(owner, kTakingOver, std::memory_order_acq_rel)) return false;
     started_count_ = 0;
     sleeping_.store(0, std::memory_order_relaxed);
     pending_.store(0, std::memory_order_relaxed);
-    busy_.store(false, std::memory_order_release);
+    busy_.store(true, std::memory_order_relaxed);
+    start();
+    return true;
   }
   if (busy_.exchange(true, std::memory_order_acquire)) return false;
   if (started_count_ == 0) start();

@@ -6,10 +6,13 @@
 
 #include <algorithm>
 #include <functional>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "median.h"
+#include "problem.h"
 #include "system.h"
 
 namespace proofinfer::cli {
@@ -108,9 +111,17 @@ const Routines &routines() {
 double time_threads(size_t threads, const std::function<void(size_t)> &work) {
   const double start = seconds_now();
   std::vector<std::thread> others;
-  for (size_t t = 1; t < threads; t++) others.emplace_back(work, t);
-  work(0);
+  others.reserve(threads);
+  bool all = true;
+  try {
+    for (size_t t = 1; t < threads; t++) others.emplace_back(work, t);
+  } catch (const std::system_error &) {
+    all = false;
+  }
+  if (all) work(0);
   for (std::thread &other : others) other.join();
+  if (!all)
+    throw Problem("no " + std::to_string(threads) + " threads can be had to measure this machine with; --no-bounds leaves that out");
   return seconds_now() - start;
 }
 

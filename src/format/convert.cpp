@@ -30,6 +30,7 @@ struct Converter {
   Status allocate();
   Status write_header();
   Status write_tensors();
+  Status advance(uint64_t bytes);
   Status write_zeros(const pi_tensor_span &span);
   Status convert_rows(int kind, uint64_t index, uint64_t row, uint64_t count);
   Status read_floats(int kind, uint64_t index, uint64_t row, uint64_t count);
@@ -183,10 +184,17 @@ Status Converter::write_zeros(const pi_tensor_span &span) {
   for (uint64_t at = span.offset; at < end;) {
     uint64_t bytes = end - at < weights.count() * sizeof(float) ? end - at : weights.count() * sizeof(float);
     Status status = sink->write(at, weights.data(), static_cast<size_t>(bytes), failure);
+    if (status == kOk) status = advance(bytes);
     if (status != kOk) return status;
     at += bytes;
   }
   return kOk;
+}
+
+Status Converter::advance(uint64_t bytes) {
+  done_bytes += bytes;
+  if (cancel) cancel->set_progress(done_bytes, to.file_bytes);
+  return cancelled(cancel) ? fail(failure, kCancelled, "the conversion was cancelled; no file was written") : kOk;
 }
 
 Status Converter::write_tensors() {
@@ -203,10 +211,8 @@ Status Converter::write_tensors() {
       for (uint64_t row = 0; row < span.rows; row += part) {
         uint64_t count = span.rows - row < part ? span.rows - row : part;
         Status status = convert_rows(kind, index, row, count);
+        if (status == kOk) status = advance(span.tensor_bytes / span.rows * count);
         if (status != kOk) return status;
-        done_bytes += span.tensor_bytes / span.rows * count;
-        if (cancel) cancel->set_progress(done_bytes, to.file_bytes);
-        if (cancelled(cancel)) return fail(failure, kCancelled, "the conversion was cancelled; no file was written");
       }
   }
   if (cancel) cancel->set_progress(to.file_bytes, to.file_bytes);

@@ -22,10 +22,6 @@ bool add_packed(uint64_t rows, uint64_t columns, size_t group_size, uint64_t *to
          pi_mul_checked(units, unit, &bytes) && pi_add_checked(*total, bytes, total);
 }
 
-}  // namespace
-
-namespace {
-
 // Tensors that stand in one matrix, in the order of their rows.
 struct MatrixPlan {
   int kinds[3];
@@ -44,6 +40,7 @@ struct Model::Loader {
   Cancel *cancel;
   Team *team;
   Failure *failure;
+  size_t readers = 1;  // threads of the team that read
   // Of each thread, one behind the other, a panel's rows as the file has them.
   Buffer<float> rows_{};     // float32 [16][widest], or scales [16][widest / group_size]
   Buffer<int8_t> quants_{};  // int8 [16][widest], when quantized
@@ -77,17 +74,21 @@ Status Model::Loader::allocate() {
   size_t widest = m.dim_ > m.hidden_dim_ ? m.dim_ : m.hidden_dim_;
   Status status = model->weights_.allocate(model->account(), static_cast<size_t>(total), "weights", failure);
   if (status == kOk) status = model->norms_.allocate(model->account(), static_cast<size_t>(norms), "norm weights", failure);
-  size_t rows = team->count() * PI_PANEL_ROWS;
+  // Rows can be as long as the file: no more threads read than have room in a sixteenth of the weights. One always does.
+  size_t row_bytes = gs ? widest + widest / gs * sizeof(float) : widest * sizeof(float);
+  size_t most = static_cast<size_t>(total) / 16 / PI_PANEL_ROWS / row_bytes;
+  readers = team->count() < most ? team->count() : most > 0 ? most : 1;
+  size_t rows = readers * PI_PANEL_ROWS;
   if (status == kOk) status = rows_.allocate(model->account(), rows * (gs ? widest / gs : widest), "read buffer", failure);
   if (status == kOk && gs) status = quants_.allocate(model->account(), rows * widest, "read buffer", failure);
-  if (status == kOk) status = failures_.allocate(model->account(), team->count(), "read buffer", failure);
+  if (status == kOk) status = failures_.allocate(model->account(), readers, "read buffer", failure);
   return status;
 }
 
 Status Model::Loader::advance(uint64_t bytes, Failure *to) {
   uint64_t done = done_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   if (!cancel) return kOk;
-  cancel->set_progress(done, source->size_bytes());
+  if (to == failure || to == failures_.data()) cancel->set_progress(done, source->size_bytes());  // one thread tells, or it could go back
   if (!cancel->requested()) return kOk;
   return fail(to, kCancelled, "loading was cancelled after %llu of %llu bytes", (unsigned long long)done,
               (unsigned long long)source->size_bytes());
@@ -109,14 +110,14 @@ Status Model::Loader::read_norms() {
 Status Model::Loader::pack_rows(int kind, size_t index, size_t row, size_t count, unsigned char *panel, size_t lane, size_t thread) {
   const pi_tensor_span &span = model->checkpoint_.layout().spans[kind];
   size_t gs = model->group_size_, n = static_cast<size_t>(span.columns);
-  float *rows = rows_.data() + rows_.count() / team->count() * thread;
+  float *rows = rows_.data() + rows_.count() / readers * thread;
   Failure *to = &failures_[thread];
   Status status;
   if (gs == 0) {
     status = model->checkpoint_.read_rows(source, kind, index, row, count, rows, to);
     if (status == kOk) model->kernels_->pack_f32(rows, count, n, reinterpret_cast<float *>(panel) + lane);
   } else {
-    int8_t *quants = quants_.data() + quants_.count() / team->count() * thread;
+    int8_t *quants = quants_.data() + quants_.count() / readers * thread;
     status = model->checkpoint_.read_quantized_rows(source, kind, index, row, count, quants, rows, to);
     if (status == kOk) model->kernels_->pack_q8(quants, rows, count, n / gs, gs, lane, reinterpret_cast<int8_t *>(panel));
   }
@@ -165,7 +166,9 @@ Status Model::Loader::pack_matrix(const MatrixPlan &plan, size_t index, unsigned
   team->run(
       [](void *context, size_t thread, size_t count) {
         const Task &t = *static_cast<const Task *>(context);
-        Range panels = share_of(t.panel_count, 1, thread, count);
+        size_t reading = t.loader->readers < count ? t.loader->readers : count;
+        if (thread >= reading) return;
+        Range panels = share_of(t.panel_count, 1, thread, reading);
         if (t.loader->pack_panels(*t.plan, t.index, t.matrix, panels, thread) != kOk) t.loader->stop.store(true, std::memory_order_relaxed);
       },
       &task);

@@ -1,10 +1,12 @@
 // proofinfer_convert: the recorded version 2 files byte for byte, round trips, and failures that leave no file behind.
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "support/checkpoint.h"
 #include "support/files.h"
@@ -131,6 +133,48 @@ TEST_F(Convert, can_replace_its_own_input) {
   std::string file = write("model.bin", legacy);
   ASSERT_TRUE(convert(file, file, PROOFINFER_FORMAT_VERSION_1).ok());
   EXPECT_EQ(*read_file(file), version1_checkpoint(kShape, 5));
+}
+
+TEST_F(Convert, replaces_regular_files_only_and_keeps_their_permissions) {
+  const std::string from = write("from.bin", legacy_checkpoint(kShape, 1)), regular = write("to.bin", {1, 2, 3});
+  ASSERT_EQ(chmod(regular.c_str(), 0600), 0);
+  ASSERT_TRUE(convert(from, regular, PROOFINFER_FORMAT_VERSION_1).ok());
+  struct stat found = {};
+  ASSERT_EQ(stat(regular.c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 07777, 0600u);
+  EXPECT_GT(found.st_size, 3);
+
+  ASSERT_EQ(mkfifo(path("fifo").c_str(), 0600), 0);
+  fs::create_symlink(regular, path("link"));
+  fs::create_directory(path("folder"));
+  for (const std::string &to : {path("fifo"), path("link"), path("folder"), std::string("/dev/null")}) {
+    const fs::file_type kind = fs::symlink_status(to).type();
+    Answer answer = convert(from, to, PROOFINFER_FORMAT_VERSION_1);
+    EXPECT_EQ(answer.status, PROOFINFER_E_IO) << answer;
+    EXPECT_TRUE(answer.says(to + ": is a link, a device, a pipe or a directory; expected a regular file to replace, or nothing")) << answer;
+    EXPECT_EQ(fs::symlink_status(to).type(), kind) << to;
+  }
+  EXPECT_EQ(file_count(), 5u);
+}
+
+// The legacy format has two tables of the context's length, which this library writes as zeros: gigabytes if a header of 256 bytes says so.
+TEST_F(Convert, writing_the_tables_of_a_long_context_can_be_cancelled) {
+  Shape shape = kShape;
+  shape.seq_len = 1 << 26;
+  const std::vector<uint8_t> bytes = version1_checkpoint(shape, 1);
+  const std::string from = write("from.bin", bytes);
+  proofinfer_cancel *made = nullptr;
+  ASSERT_TRUE(answer_of(proofinfer_cancel_create, &made).ok());
+  Cancel cancel(made);
+  std::thread canceller([&] {
+    for (uint64_t done = 0, total = 0; done < 2 * bytes.size(); std::this_thread::yield())
+      proofinfer_cancel_progress(cancel.get(), &done, &total);
+    proofinfer_cancel_request(cancel.get());
+  });
+  Answer answer = convert(from, path("to.bin"), PROOFINFER_FORMAT_LEGACY, 0, cancel.get());
+  canceller.join();
+  EXPECT_EQ(answer.status, PROOFINFER_E_CANCELLED) << answer;
+  EXPECT_EQ(file_count(), 1u);
 }
 
 }  // namespace proofinfer_test

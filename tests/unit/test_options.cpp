@@ -275,4 +275,18 @@ TEST(Options, a_failed_set_changes_nothing) {
   EXPECT_EQ(proofinfer_session_context_length(make_session(world.model, options.get()).get()), 17u);
 }
 
+// Each thread that loads needs room for 16 rows as the file has them, and a file can be little more than one long row.
+TEST(Options, threads_that_load_take_a_sixteenth_of_the_weights_at_the_most) {
+  const std::vector<uint8_t> bytes = legacy_checkpoint({2, 100000, 1, 1, 1, 8, 8}, 1);
+  Options one = make_options(), many = make_options();
+  set(many, "threads", 64);
+  set_u64(many, "share_from_bytes", 0);
+  for (const Options *options : {&one, &many}) set_u64(*options, "memory_limit_bytes", 24u << 20);
+  Model alone = open_model(bytes, one.get()), together = open_model(bytes, many.get());
+  ASSERT_TRUE(alone && together);
+  Session a = make_session(alone), b = make_session(together);
+  ASSERT_TRUE(append(a, {1, 2, 3}).ok() && append(b, {1, 2, 3}).ok());
+  EXPECT_EQ(logits(a, 2), logits(b, 2));
+}
+
 }  // namespace proofinfer_test
