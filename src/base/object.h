@@ -101,11 +101,11 @@ class Ref {
 // One thread at a time inside an object; a second one is told so.
 class BusyFlag {
  public:
-  bool try_enter() { return !busy_.exchange(true, std::memory_order_acquire); }
-  void leave() { busy_.store(false, std::memory_order_release); }
+  bool try_enter() { return busy_.exchange(1, std::memory_order_acquire) == 0; }
+  void leave() { busy_.store(0, std::memory_order_release); }
 
  private:
-  std::atomic<bool> busy_{false};
+  std::atomic<uint32_t> busy_{0};  // a word: exchanging a byte needs a library on riscv64
 };
 
 // Holds a BusyFlag for its own lifetime if it could be had.

@@ -47,11 +47,11 @@ bool ThreadPool::try_acquire() {
     started_count_ = 0;
     sleeping_.store(0, std::memory_order_relaxed);
     pending_.store(0, std::memory_order_relaxed);
-    busy_.store(true, std::memory_order_relaxed);
+    busy_.store(1, std::memory_order_relaxed);
     start();
     return true;
   }
-  if (busy_.exchange(true, std::memory_order_acquire)) return false;
+  if (busy_.exchange(1, std::memory_order_acquire) != 0) return false;
   if (started_count_ == 0) start();
   return true;
 }

@@ -25,7 +25,7 @@ class ThreadPool {
 
   // False while another caller has it. In a forked child the parent's threads do not exist: the first acquire there starts new ones.
   bool try_acquire();
-  void release() { busy_.store(false, std::memory_order_release); }
+  void release() { busy_.store(0, std::memory_order_release); }
 
   // Runs the task on every thread of the pool, the caller's as index 0, and returns when all are done. Only between acquire and release.
   void run(TeamTask task, void *context);
@@ -50,7 +50,7 @@ class ThreadPool {
   size_t started_count_ = 0;
   uint32_t spin_count_ = 0;
   std::atomic<uint64_t> process_{0};  // whose threads these are; 0: none started
-  std::atomic<bool> busy_{false};
+  std::atomic<uint32_t> busy_{0};  // a word, see BusyFlag
   TeamTask task_ = nullptr;
   void *context_ = nullptr;
   std::atomic<uint32_t> round_{0};     // counts tasks; workers sleep on it
