@@ -50,7 +50,7 @@ class ThreadPool {
   size_t started_count_ = 0;
   uint32_t spin_count_ = 0;
   std::atomic<uint64_t> process_{0};  // whose threads these are; 0: none started
-  std::atomic<uint32_t> busy_{0};  // a word, see BusyFlag
+  std::atomic<uint32_t> busy_{0};     // a word, see BusyFlag
   TeamTask task_ = nullptr;
   void *context_ = nullptr;
   std::atomic<uint32_t> round_{0};     // counts tasks; workers sleep on it
