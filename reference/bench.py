@@ -94,8 +94,8 @@ def table(rounds: dict[str, list[Figures]]) -> str:
             cells.append(f"{figures[key]:.0f}" if key in figures else "")
             cells.append(f"{figures[key] / medians[first][key]:.2f}" if key in figures else "")
         lines.append("| " + " | ".join(cells) + " |")
-    shown = ("together_tokens_per_second", "together_gain", "read_gigabytes_per_second", "decode_share_of_read_bound", "multiply_add_gigaflops", "prefill_share_of_multiply_add",
-             "load_gigabytes_per_second", "peak_memory_bytes")
+    shown = ("together_tokens_per_second", "together_gain", "read_gigabytes_per_second", "decode_share_of_read_bound",
+             "multiply_add_gigaflops", "prefill_share_of_multiply_add", "load_gigabytes_per_second", "peak_memory_bytes")
     for key in shown:
         if key in medians[first]:
             lines.append(f"\n{key}: {medians[first][key]:.4g}")

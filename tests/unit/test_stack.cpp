@@ -8,18 +8,8 @@
 #include <functional>
 
 #include "support/files.h"
+#include "support/sanitizer.h"
 #include "support/small_world.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define PROOFINFER_TEST_INSTRUMENTED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define PROOFINFER_TEST_INSTRUMENTED 1
-#endif
-#endif
-#if !defined(PROOFINFER_TEST_INSTRUMENTED)
-#define PROOFINFER_TEST_INSTRUMENTED 0
-#endif
 
 namespace proofinfer_test {
 
@@ -71,7 +61,9 @@ void expect_little(const std::string &name, const std::function<void()> &work) {
 class Stack : public testing::Test {
  protected:
   void SetUp() override {
-    if (PROOFINFER_TEST_INSTRUMENTED) PROOFINFER_SKIP("instrumented") << "a sanitizer's frames are larger";
+#if defined(PROOFINFER_TEST_SANITIZED)
+    PROOFINFER_SKIP("instrumented") << "a sanitizer's frames are larger";
+#endif
   }
 };
 
