@@ -72,26 +72,60 @@ Status Generation::next(Cancel *cancel, char *buffer, size_t capacity, Step *ste
   *step = {-1, 0, StopReason::kNone};
   BusyScope lock(&busy_);
   if (!lock.entered()) return fail(failure, kBusy, "another thread is inside this generation");
-  if (pending_ < 0 && reason_ != StopReason::kNone) {
-    step->reason = reason_;
-    return kOk;
-  }
-  if (pending_ < 0)
-    if (Status status = choose(cancel, failure)) return status;
+  if (claimed_) return fail(failure, kBusy, "this generation is in a scheduler");
+  if (!has_piece() && !ended())
+    if (Status status = advance(cancel, failure)) return status;
   return deliver(buffer, capacity, step, failure);
 }
 
-Status Generation::choose(Cancel *cancel, Failure *failure) {
-  BusyScope session_lock(session_->busy());
-  if (!session_lock.entered()) return fail(failure, kBusy, "another thread is inside the generation's session");
-  if (session_->position() != position_)
-    return fail(failure, kState, "the session stands at position %zu; the generation left it at %zu", session_->position(), position_);
-  if (unappended_count_ > 0) {
-    Status status = session_->append(unappended_.data(), unappended_count_, LogitsMode::kLast, cancel, failure);
-    if (status != kOk) return status;
-    position_ += unappended_count_;
-    unappended_count_ = 0;
+Status Generation::enter_session(Failure *failure) {
+  if (!session_->busy()->try_enter()) return fail(failure, kBusy, "another thread is inside the generation's session");
+  if (session_->position() == position_) return kOk;
+  session_->busy()->leave();
+  return fail(failure, kState, "the session stands at position %zu; the generation left it at %zu", session_->position(), position_);
+}
+
+Status Generation::claim(Failure *failure) {
+  BusyScope lock(&busy_);
+  if (!lock.entered()) return fail(failure, kBusy, "another thread is inside this generation");
+  if (claimed_) return fail(failure, kBusy, "this generation is in a scheduler");
+  if (Status status = enter_session(failure)) return status;
+  claimed_ = sampler_->busy()->try_enter();
+  if (claimed_) return kOk;
+  session_->busy()->leave();
+  return fail(failure, kBusy, "another thread is inside the generation's sampler");
+}
+
+void Generation::unclaim() {
+  claimed_ = false;
+  sampler_->busy()->leave();
+  session_->busy()->leave();
+}
+
+void Generation::appended(size_t count) {
+  position_ += count;
+  appended_count_ += count;
+}
+
+Status Generation::advance(Cancel *cancel, Failure *failure) {
+  if (Status status = enter_session(failure)) return status;
+  Wanted tokens = wanted();
+  Status status = session_->append(tokens.tokens, tokens.count, LogitsMode::kLast, cancel, failure);
+  if (status == kOk) {
+    appended(tokens.count);
+    status = choose_pending(failure);
   }
+  session_->busy()->leave();
+  return status;
+}
+
+Status Generation::choose(Failure *failure) {
+  BusyScope lock(&busy_);
+  if (!lock.entered()) return fail(failure, kBusy, "another thread is inside this generation");
+  return choose_pending(failure);
+}
+
+Status Generation::choose_pending(Failure *failure) {
   int32_t token = forced_;
   if (token < 0)
     if (Status status = sample(&token, failure)) return status;
@@ -103,11 +137,12 @@ Status Generation::choose(Cancel *cancel, Failure *failure) {
 }
 
 Status Generation::sample(int32_t *token, Failure *failure) {
-  BusyScope sampler_lock(sampler_->busy());
-  if (!sampler_lock.entered()) return fail(failure, kBusy, "another thread is inside the generation's sampler");
+  if (!claimed_ && !sampler_->busy()->try_enter()) return fail(failure, kBusy, "another thread is inside the generation's sampler");
   const float *logits = session_->logits(position_ - 1);
-  if (!logits) return fail(failure, kState, "the session no longer keeps the logits of position %zu", position_ - 1);
-  return sampler_->sample(logits, token, failure);
+  Status status = logits ? sampler_->sample(logits, token, failure)
+                         : fail(failure, kState, "the session no longer keeps the logits of position %zu", position_ - 1);
+  if (!claimed_) sampler_->busy()->leave();
+  return status;
 }
 
 StopReason Generation::reason_after(int32_t token) const {
@@ -117,7 +152,18 @@ StopReason Generation::reason_after(int32_t token) const {
   return position_ == session_->context_length() ? StopReason::kContext : StopReason::kNone;
 }
 
+Status Generation::take(char *buffer, size_t capacity, Step *step, Failure *failure) {
+  *step = {-1, 0, StopReason::kNone};
+  BusyScope lock(&busy_);
+  if (!lock.entered()) return fail(failure, kBusy, "another thread is inside this generation");
+  return deliver(buffer, capacity, step, failure);
+}
+
 Status Generation::deliver(char *buffer, size_t capacity, Step *step, Failure *failure) {
+  if (ended()) {
+    step->reason = reason_;
+    return kOk;
+  }
   bool ends = reason_ != StopReason::kNone;
   Bytes bytes = reason_ == StopReason::kToken ? Bytes{nullptr, 0} : tokenizer_->decode(previous_, pending_, false);
   Utf8Filter ahead = filter_;
@@ -131,6 +177,7 @@ Status Generation::deliver(char *buffer, size_t capacity, Step *step, Failure *f
   pending_ = -1;
   unappended_[0] = step->token;
   unappended_count_ = ends ? 0 : 1;
+  appended_count_ = 0;
   return kOk;
 }
 

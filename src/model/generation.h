@@ -1,4 +1,11 @@
 // Session, tokenizer and sampler pulled together: one token and its text at a time. One thread at a time; a second one gets kBusy.
+//
+// next() does all of it on the caller's thread. A driver that evaluates the tokens of many generations in one pass goes through the same states itself:
+//
+//   claim                                         from now on nobody else moves session and sampler
+//   wanted() -> evaluate -> appended()            in any parts, the last token with its logits, until nothing is wanted
+//   choose() -> take()                            one token and its text; then the token is wanted, unless the generation has ended
+//   unclaim                                       between any two of these
 #ifndef PROOFINFER_MODEL_GENERATION_H
 #define PROOFINFER_MODEL_GENERATION_H
 
@@ -33,21 +40,47 @@ class Generation : public Object {
   // The next token that next() yields. kState: one is pending, or the generation has ended.
   Status force(int32_t token, Failure *failure);
 
+  // Enters session and sampler until unclaim(); next() gives kBusy in between. kBusy: one of them is in use. kState: the session was moved.
+  Status claim(Failure *failure);
+  void unclaim();
+  // The rest is for who claimed it.
+  Session *session() const { return session_.get(); }
+  // Tokens to append to the session before choose(): [count], from its position on.
+  struct Wanted {
+    const int32_t *tokens;
+    size_t count;
+  };
+  Wanted wanted() const { return Wanted{unappended_.data() + appended_count_, unappended_count_ - appended_count_}; }
+  // The session has the first `count` of them.
+  void appended(size_t count);
+  // A token that take() hands over has been chosen.
+  bool has_piece() const { return pending_ >= 0; }
+  // The last token has been handed over.
+  bool ended() const { return pending_ < 0 && reason_ != StopReason::kNone; }
+  // Chooses the next token by the logits of the session's last position. kBusy: another thread is in a call on this generation.
+  Status choose(Failure *failure);
+  // What next() does once a token is chosen, or after the end.
+  Status take(char *buffer, size_t capacity, Step *step, Failure *failure);
+
  private:
   static Status check(const Session &session, const Tokenizer &tokenizer, const Sampler &sampler, const int32_t *prompt,
                       size_t prompt_count, const Settings &settings, Failure *failure);
   Status copy_tokens(const int32_t *prompt, size_t prompt_count, const Settings &settings, Failure *failure);
-  // Appends what is not appended yet and makes the next token pending.
-  Status choose(Cancel *cancel, Failure *failure);
+  // Enters the session and sees that it stands where the generation left it.
+  Status enter_session(Failure *failure);
+  // Appends what is wanted and makes the next token pending.
+  Status advance(Cancel *cancel, Failure *failure);
+  Status choose_pending(Failure *failure);
   Status sample(int32_t *token, Failure *failure);
   StopReason reason_after(int32_t token) const;
-  // Hands the pending token over.
+  // Hands the pending token over, or the end.
   Status deliver(char *buffer, size_t capacity, Step *step, Failure *failure);
 
   Ref<Session> session_;
   Ref<const Tokenizer> tokenizer_;
   Ref<Sampler> sampler_;
   BusyFlag busy_;
+  bool claimed_ = false;
   Utf8Filter filter_;
   size_t position_ = 0;                    // where the session stands unless someone else moved it
   int64_t max_tokens_ = 0;                 // 0: no limit
@@ -58,6 +91,7 @@ class Generation : public Object {
   StopReason reason_ = StopReason::kNone;  // after the pending token; without one: why the generation has ended
   Buffer<int32_t> unappended_;             // [unappended_count_] the prompt, later the last token; room for 1 at least
   size_t unappended_count_ = 0;
+  size_t appended_count_ = 0;  // of them
   Buffer<int32_t> stop_tokens_;
 };
 

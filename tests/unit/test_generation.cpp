@@ -447,6 +447,68 @@ TEST(Generation, each_of_its_three_parts_can_be_busy_and_nothing_is_lost) {
   session->leave();
 }
 
+// A driver's work, the tokens evaluated `part` at a time.
+Story drive(proofinfer::Generation *generation, size_t part) {
+  proofinfer::Failure failure;
+  Story run;
+  while (!generation->ended()) {
+    while (generation->wanted().count > 0) {
+      proofinfer::Generation::Wanted wanted = generation->wanted();
+      size_t count = std::min(part, wanted.count);
+      EXPECT_EQ(generation->session()->append(wanted.tokens, count, proofinfer::LogitsMode::kLast, nullptr, &failure), proofinfer::kOk);
+      generation->appended(count);
+    }
+    EXPECT_FALSE(generation->has_piece());
+    EXPECT_EQ(generation->choose(&failure), proofinfer::kOk) << failure.message;
+    EXPECT_TRUE(generation->has_piece());
+    char text[64];
+    proofinfer::Generation::Step s;
+    EXPECT_EQ(generation->take(text, sizeof(text), &s, &failure), proofinfer::kOk) << failure.message;
+    run.tokens.push_back(s.token);
+    run.text += std::string(text, s.needed);
+    run.reason = int32_t(s.reason);
+  }
+  return run;
+}
+
+TEST(Generation, driven_from_outside_it_gives_the_same_in_any_parts) {
+  SmallWorld world;
+  for (size_t part : {1, 7, 100}) {
+    Choice choice{1.0, 0.9, 3, 40};
+    Rig rig(world, choice, small_tokens(30)), alone(world, choice, small_tokens(30));
+    proofinfer::Generation *driven = reinterpret_cast<proofinfer::Generation *>(rig.generation.get());
+    proofinfer::Failure failure;
+    ASSERT_EQ(driven->claim(&failure), proofinfer::kOk) << failure.message;
+    EXPECT_EQ(step(rig.generation).answer.status, PROOFINFER_E_BUSY);
+    EXPECT_EQ(append(rig.session, {5}).status, PROOFINFER_E_BUSY);
+    EXPECT_EQ(driven->claim(&failure), proofinfer::kBusy);
+    EXPECT_EQ(drive(driven, part), pull(alone.generation));
+    driven->unclaim();
+    EXPECT_EQ(step(rig.generation).token, -1) << "the end again";
+  }
+}
+
+TEST(Generation, a_driver_may_begin_and_stop_anywhere) {
+  SmallWorld world;
+  Choice choice{1.0, 0.9, 3, 10};
+  Rig rig(world, choice, small_tokens(5)), alone(world, choice, small_tokens(5));
+  proofinfer::Generation *driven = reinterpret_cast<proofinfer::Generation *>(rig.generation.get());
+  proofinfer::Failure failure;
+  Story run = pull(rig.generation, 3);
+  ASSERT_EQ(driven->claim(&failure), proofinfer::kOk);
+  ASSERT_EQ(driven->session()->append(driven->wanted().tokens, 1, proofinfer::LogitsMode::kLast, nullptr, &failure), proofinfer::kOk);
+  driven->appended(1);
+  driven->unclaim();
+  Story rest = pull(rig.generation);
+  run.tokens.insert(run.tokens.end(), rest.tokens.begin(), rest.tokens.end());
+  EXPECT_EQ(run.tokens, pull(alone.generation).tokens);
+
+  Rig moved(world, choice, small_tokens(5));
+  ASSERT_TRUE(append(moved.session, {5}).ok());
+  EXPECT_EQ(reinterpret_cast<proofinfer::Generation *>(moved.generation.get())->claim(&failure), proofinfer::kState);
+  ASSERT_TRUE(answer_of(proofinfer_session_rewind, moved.session.get(), size_t(0)).ok()) << "it was not kept busy";
+}
+
 TEST(Generation, everything_it_needs_lives_as_long_as_it_and_pulling_allocates_nothing) {
   CountingAllocator allocator;
   Options options = make_options();
