@@ -72,7 +72,6 @@ Status Generation::next(Cancel *cancel, char *buffer, size_t capacity, Step *ste
   *step = {-1, 0, StopReason::kNone};
   BusyScope lock(&busy_);
   if (!lock.entered()) return fail(failure, kBusy, "another thread is inside this generation");
-  if (claimed_) return fail(failure, kBusy, "this generation is in a scheduler");
   if (!has_piece() && !ended())
     if (Status status = advance(cancel, failure)) return status;
   return deliver(buffer, capacity, step, failure);
@@ -86,20 +85,15 @@ Status Generation::enter_session(Failure *failure) {
 }
 
 Status Generation::claim(Failure *failure) {
-  BusyScope lock(&busy_);
-  if (!lock.entered()) return fail(failure, kBusy, "another thread is inside this generation");
-  if (claimed_) return fail(failure, kBusy, "this generation is in a scheduler");
-  if (Status status = enter_session(failure)) return status;
-  claimed_ = sampler_->busy()->try_enter();
-  if (claimed_) return kOk;
-  session_->busy()->leave();
-  return fail(failure, kBusy, "another thread is inside the generation's sampler");
+  if (!busy_.try_enter()) return fail(failure, kBusy, "another thread is inside this generation");
+  Status status = enter_session(failure);
+  if (status != kOk) busy_.leave();
+  return status;
 }
 
 void Generation::unclaim() {
-  claimed_ = false;
-  sampler_->busy()->leave();
   session_->busy()->leave();
+  busy_.leave();
 }
 
 void Generation::appended(size_t count) {
@@ -113,19 +107,13 @@ Status Generation::advance(Cancel *cancel, Failure *failure) {
   Status status = session_->append(tokens.tokens, tokens.count, LogitsMode::kLast, cancel, failure);
   if (status == kOk) {
     appended(tokens.count);
-    status = choose_pending(failure);
+    status = choose(failure);
   }
   session_->busy()->leave();
   return status;
 }
 
 Status Generation::choose(Failure *failure) {
-  BusyScope lock(&busy_);
-  if (!lock.entered()) return fail(failure, kBusy, "another thread is inside this generation");
-  return choose_pending(failure);
-}
-
-Status Generation::choose_pending(Failure *failure) {
   int32_t token = forced_;
   if (token < 0)
     if (Status status = sample(&token, failure)) return status;
@@ -137,12 +125,11 @@ Status Generation::choose_pending(Failure *failure) {
 }
 
 Status Generation::sample(int32_t *token, Failure *failure) {
-  if (!claimed_ && !sampler_->busy()->try_enter()) return fail(failure, kBusy, "another thread is inside the generation's sampler");
+  BusyScope sampler_lock(sampler_->busy());
+  if (!sampler_lock.entered()) return fail(failure, kBusy, "another thread is inside the generation's sampler");
   const float *logits = session_->logits(position_ - 1);
-  Status status = logits ? sampler_->sample(logits, token, failure)
-                         : fail(failure, kState, "the session no longer keeps the logits of position %zu", position_ - 1);
-  if (!claimed_) sampler_->busy()->leave();
-  return status;
+  if (!logits) return fail(failure, kState, "the session no longer keeps the logits of position %zu", position_ - 1);
+  return sampler_->sample(logits, token, failure);
 }
 
 StopReason Generation::reason_after(int32_t token) const {
@@ -160,7 +147,7 @@ Status Generation::take(char *buffer, size_t capacity, Step *step, Failure *fail
 }
 
 Status Generation::deliver(char *buffer, size_t capacity, Step *step, Failure *failure) {
-  if (ended()) {
+  if (!has_piece()) {
     step->reason = reason_;
     return kOk;
   }

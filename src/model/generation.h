@@ -1,11 +1,12 @@
 // Session, tokenizer and sampler pulled together: one token and its text at a time. One thread at a time; a second one gets kBusy.
 //
-// next() does all of it on the caller's thread. A driver that evaluates the tokens of many generations in one pass goes through the same states itself:
+// next() does all of it. A driver that evaluates the tokens of many generations in one pass goes through the same states itself:
 //
-//   claim                                         from now on nobody else moves session and sampler
-//   wanted() -> evaluate -> appended()            in any parts, the last token with its logits, until nothing is wanted
-//   choose() -> take()                            one token and its text; then the token is wanted, unless the generation has ended
-//   unclaim                                       between any two of these
+//   claim                                  nobody else gets in, nor into the session
+//   wanted() -> evaluate -> appended()     in any parts, the last token with its logits, until nothing is wanted
+//   choose()                               a piece: the next token
+//   unclaim                                between any two of these
+//   take()                                 hands the piece over; its token is what is wanted next, unless the generation has ended
 #ifndef PROOFINFER_MODEL_GENERATION_H
 #define PROOFINFER_MODEL_GENERATION_H
 
@@ -40,12 +41,14 @@ class Generation : public Object {
   // The next token that next() yields. kState: one is pending, or the generation has ended.
   Status force(int32_t token, Failure *failure);
 
-  // Enters session and sampler until unclaim(); next() gives kBusy in between. kBusy: one of them is in use. kState: the session was moved.
+  // A piece's token and text, if there is one, or the end; token -1 and kNone where a piece is still to be made. kBufferTooSmall, kBusy.
+  Status take(char *buffer, size_t capacity, Step *step, Failure *failure);
+
+  // Until unclaim() every other call here and on the session gives kBusy. kBusy: another thread is in one. kState: the session was moved.
   Status claim(Failure *failure);
   void unclaim();
-  // The rest is for who claimed it.
   Session *session() const { return session_.get(); }
-  // Tokens to append to the session before choose(): [count], from its position on.
+  // The rest is for who claimed it. Tokens to append to the session before choose(): [count], from its position on.
   struct Wanted {
     const int32_t *tokens;
     size_t count;
@@ -53,14 +56,11 @@ class Generation : public Object {
   Wanted wanted() const { return Wanted{unappended_.data() + appended_count_, unappended_count_ - appended_count_}; }
   // The session has the first `count` of them.
   void appended(size_t count);
-  // A token that take() hands over has been chosen.
   bool has_piece() const { return pending_ >= 0; }
-  // The last token has been handed over.
+  // The last piece has been handed over.
   bool ended() const { return pending_ < 0 && reason_ != StopReason::kNone; }
-  // Chooses the next token by the logits of the session's last position. kBusy: another thread is in a call on this generation.
+  // Chooses the next token by the logits of the session's last position. Errors: those of the sampler; nothing has changed then.
   Status choose(Failure *failure);
-  // What next() does once a token is chosen, or after the end.
-  Status take(char *buffer, size_t capacity, Step *step, Failure *failure);
 
  private:
   static Status check(const Session &session, const Tokenizer &tokenizer, const Sampler &sampler, const int32_t *prompt,
@@ -68,19 +68,17 @@ class Generation : public Object {
   Status copy_tokens(const int32_t *prompt, size_t prompt_count, const Settings &settings, Failure *failure);
   // Enters the session and sees that it stands where the generation left it.
   Status enter_session(Failure *failure);
-  // Appends what is wanted and makes the next token pending.
+  // Appends what is wanted and chooses.
   Status advance(Cancel *cancel, Failure *failure);
-  Status choose_pending(Failure *failure);
   Status sample(int32_t *token, Failure *failure);
   StopReason reason_after(int32_t token) const;
-  // Hands the pending token over, or the end.
+  // take(), entered.
   Status deliver(char *buffer, size_t capacity, Step *step, Failure *failure);
 
   Ref<Session> session_;
   Ref<const Tokenizer> tokenizer_;
   Ref<Sampler> sampler_;
   BusyFlag busy_;
-  bool claimed_ = false;
   Utf8Filter filter_;
   size_t position_ = 0;                    // where the session stands unless someone else moved it
   int64_t max_tokens_ = 0;                 // 0: no limit

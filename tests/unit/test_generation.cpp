@@ -451,7 +451,8 @@ TEST(Generation, each_of_its_three_parts_can_be_busy_and_nothing_is_lost) {
 Story drive(proofinfer::Generation *generation, size_t part) {
   proofinfer::Failure failure;
   Story run;
-  while (!generation->ended()) {
+  while (run.reason == PROOFINFER_STOP_NONE) {
+    EXPECT_EQ(generation->claim(&failure), proofinfer::kOk) << failure.message;
     while (generation->wanted().count > 0) {
       proofinfer::Generation::Wanted wanted = generation->wanted();
       size_t count = std::min(part, wanted.count);
@@ -463,6 +464,8 @@ Story drive(proofinfer::Generation *generation, size_t part) {
     EXPECT_TRUE(generation->has_piece());
     char text[64];
     proofinfer::Generation::Step s;
+    EXPECT_EQ(generation->take(text, sizeof(text), &s, &failure), proofinfer::kBusy) << "claimed";
+    generation->unclaim();
     EXPECT_EQ(generation->take(text, sizeof(text), &s, &failure), proofinfer::kOk) << failure.message;
     run.tokens.push_back(s.token);
     run.text += std::string(text, s.needed);
@@ -482,8 +485,8 @@ TEST(Generation, driven_from_outside_it_gives_the_same_in_any_parts) {
     EXPECT_EQ(step(rig.generation).answer.status, PROOFINFER_E_BUSY);
     EXPECT_EQ(append(rig.session, {5}).status, PROOFINFER_E_BUSY);
     EXPECT_EQ(driven->claim(&failure), proofinfer::kBusy);
-    EXPECT_EQ(drive(driven, part), pull(alone.generation));
     driven->unclaim();
+    EXPECT_EQ(drive(driven, part), pull(alone.generation));
     EXPECT_EQ(step(rig.generation).token, -1) << "the end again";
   }
 }
@@ -496,9 +499,14 @@ TEST(Generation, a_driver_may_begin_and_stop_anywhere) {
   proofinfer::Failure failure;
   Story run = pull(rig.generation, 3);
   ASSERT_EQ(driven->claim(&failure), proofinfer::kOk);
+  EXPECT_FALSE(driven->has_piece() || driven->ended());
   ASSERT_EQ(driven->session()->append(driven->wanted().tokens, 1, proofinfer::LogitsMode::kLast, nullptr, &failure), proofinfer::kOk);
   driven->appended(1);
   driven->unclaim();
+  char text[64];
+  proofinfer::Generation::Step nothing;
+  ASSERT_EQ(driven->take(text, sizeof(text), &nothing, &failure), proofinfer::kOk);
+  EXPECT_TRUE(nothing.token == -1 && nothing.reason == proofinfer::StopReason::kNone);
   Story rest = pull(rig.generation);
   run.tokens.insert(run.tokens.end(), rest.tokens.begin(), rest.tokens.end());
   EXPECT_EQ(run.tokens, pull(alone.generation).tokens);
