@@ -359,6 +359,16 @@ PROOFINFER_API void proofinfer_stream_free(proofinfer_stream *stream);
  * Keeps the model alive. Errors: E_ARGUMENT, E_MEMORY, E_LIMIT. */
 PROOFINFER_API int32_t proofinfer_session_create(const proofinfer_model *model, const proofinfer_options *options,
                                                  proofinfer_session **session, proofinfer_error **error);
+/* Makes another session that continues the same sequence: its tokens and, if they are kept, the logits of its last position. Both then go their
+ * own ways, on any threads. No key or value is computed again: full pages of 64 positions are shared and only the last, partial one is copied, so that
+ * the time does not grow with the positions held (but for their token ids). Appending at the end allocates nothing in either; appending after a
+ * rewind to before the end of the shared pages needs memory for each page that is still shared (E_MEMORY and E_LIMIT of append and
+ * proofinfer_batch_evaluate). A shared page counts for the session that made it; with an allocator of the caller's it is released when the last
+ * session that holds it is freed.
+ * options: scope session, "context_length" 0: that of `session`; NULL: context, allocator, limit and isa of `session`.
+ * Errors: E_ARGUMENT (also "context_length" less than the positions held), E_MEMORY, E_LIMIT, E_BUSY. `session` is unchanged. */
+PROOFINFER_API int32_t proofinfer_session_clone(proofinfer_session *session, const proofinfer_options *options, proofinfer_session **clone,
+                                                proofinfer_error **error);
 /* Frees a session. NULL does nothing. */
 PROOFINFER_API void proofinfer_session_free(proofinfer_session *session);
 
@@ -368,7 +378,7 @@ PROOFINFER_API void proofinfer_session_free(proofinfer_session *session);
 /* Appends tokens: [count], evaluates them, and keeps the logits asked for; those of an earlier append are dropped. Any split of a
  * sequence into appends gives the same bits. count 0 does nothing and keeps the logits. cancel: nullable; progress in tokens.
  * Errors: E_ARGUMENT (an id outside the vocabulary: the message gives index and id), E_CONTEXT (not enough room: both numbers), E_BUSY, E_CANCELLED,
- * E_MEMORY and E_LIMIT (ALL only). On failure the session is as before, its logits gone only after E_CANCELLED. */
+ * E_MEMORY and E_LIMIT (ALL, and pages shared with a clone). On failure the session is as before, its logits gone only after E_CANCELLED. */
 PROOFINFER_API int32_t proofinfer_session_append(proofinfer_session *session, const int32_t *tokens, size_t count, int32_t logits,
                                                  proofinfer_cancel *cancel, proofinfer_error **error);
 /* Copies the logits of a position: vocab_size floats, a NaN always as 0x7fc00000. capacity and needed count floats.
@@ -387,7 +397,7 @@ PROOFINFER_API int32_t proofinfer_session_tokens(proofinfer_session *session, in
 /* Forgets everything from `position` on, so that the next token lands there. Logits of later positions are dropped.
  * Errors: E_ARGUMENT (beyond the current position: both numbers), E_BUSY. */
 PROOFINFER_API int32_t proofinfer_session_rewind(proofinfer_session *session, size_t position, proofinfer_error **error);
-/* All memory that the session holds; 0 for NULL. */
+/* All memory that the session holds, pages that it made and shares included; 0 for NULL. */
 PROOFINFER_API uint64_t proofinfer_session_memory_bytes(const proofinfer_session *session);
 
 /* ---- Batch: many sessions, one pass over the weights -------------------------------------------------------------------------------

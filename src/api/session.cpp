@@ -62,6 +62,21 @@ int32_t proofinfer_session_create(const proofinfer_model *model, const proofinfe
   return call.end(status);
 }
 
+int32_t proofinfer_session_clone(proofinfer_session *session, const proofinfer_options *options, proofinfer_session **clone,
+                                 proofinfer_error **error) {
+  Call call(error);
+  if (clone) *clone = nullptr;
+  if (!call.need(clone, "clone")) return call.end();
+  Entered<Session> s(&call, session, "session");
+  if (!s) return call.end();
+  Settings settings = s->settings();
+  if (options && !read_settings(&call, options, &settings)) return call.end();
+  Session *made = nullptr;
+  Status status = s->clone(settings, &made, call.failure());
+  if (status == kOk) *clone = reinterpret_cast<proofinfer_session *>(made);
+  return call.end(status);
+}
+
 void proofinfer_session_free(proofinfer_session *session) { free_handle<Session>(session); }
 
 int32_t proofinfer_session_append(proofinfer_session *session, const int32_t *tokens, size_t count, int32_t logits,
@@ -134,7 +149,7 @@ int32_t proofinfer_session_rewind(proofinfer_session *session, size_t position, 
 uint64_t proofinfer_session_memory_bytes(const proofinfer_session *session) {
   Call call(nullptr);
   const Session *s = call.object<const Session>(session, "session");
-  return s ? s->account()->used_bytes() + sizeof(Session) : 0;
+  return s ? s->used_bytes() : 0;
 }
 
 int32_t proofinfer_batch_create(const proofinfer_model *model, size_t max_rows, const proofinfer_options *options, proofinfer_batch **batch,

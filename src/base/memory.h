@@ -31,6 +31,7 @@ class Account {
   void release(void *memory, size_t bytes, size_t alignment);
   uint64_t used_bytes() const { return used_bytes_.load(std::memory_order_relaxed); }
   const MemoryHooks &hooks() const { return hooks_; }
+  uint64_t limit_bytes() const { return limit_bytes_; }
 
  private:
   MemoryHooks hooks_;

@@ -21,6 +21,7 @@ enum class Kind : uint32_t {
   kBatch,
   kSampler,
   kGeneration,
+  kLedger,
 };
 
 class Object {
@@ -96,6 +97,13 @@ class Ref {
 
  private:
   T *object_ = nullptr;
+};
+
+// An account with a life of its own, for memory that may outlive the object that took it.
+class Ledger : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kLedger;
+  Ledger(const MemoryHooks &hooks, uint64_t limit_bytes) : Object(kKind, hooks, limit_bytes) {}
 };
 
 // One thread at a time inside an object; a second one is told so.

@@ -63,6 +63,16 @@ Status Batch::enter_sessions(Failure *failure) {
   return kOk;
 }
 
+Status Batch::prepare_pages(Failure *failure) {
+  for (size_t i = 0; i < count_; i++) {
+    const Item &item = items_[i];
+    if (!item.first) continue;
+    Status status = item.session->kv_.make_private(item.position, item.position + queued_of(item.session), item.position, failure);
+    if (status != kOk) return status;
+  }
+  return kOk;
+}
+
 Status Batch::prepare_logits(Failure *failure) {
   for (size_t i = 0; i < count_; i++) {
     if (!items_[i].first) continue;
@@ -105,7 +115,8 @@ void Batch::move_sessions() {
 Status Batch::evaluate(Cancel *cancel, Failure *failure) {
   Status status = enter_sessions(failure);
   if (status != kOk) return status;
-  status = prepare_logits(failure);
+  status = prepare_pages(failure);
+  if (status == kOk) status = prepare_logits(failure);
   if (status == kOk) {
     FpScope contract;
     status = evaluate_rows(cancel, failure);

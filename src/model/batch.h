@@ -32,6 +32,8 @@ class Batch : public Object {
   // Locks every session of the queue; on failure none is locked.
   Status enter_sessions(Failure *failure);
   void leave_sessions(size_t item_count);
+  // Makes the pages that will be stored to each session's own.
+  Status prepare_pages(Failure *failure);
   Status prepare_logits(Failure *failure);
   Status evaluate_rows(Cancel *cancel, Failure *failure);
   void move_sessions();

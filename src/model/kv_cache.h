@@ -1,8 +1,10 @@
-// Keys and values of the positions of one session, in pages of 64 positions (proved/kv_index.h). One thread at a time, but for reads.
+// Keys and values of the positions of one session, in pages of 64 positions (proved/kv_index.h). One thread at a time, but for reads. Pages are
+// counted and may belong to several caches, on any threads; a cache writes only to pages that it holds alone.
 #ifndef PROOFINFER_MODEL_KV_CACHE_H
 #define PROOFINFER_MODEL_KV_CACHE_H
 
 #include "base/memory.h"
+#include "base/object.h"
 #include "proved/kv_index.h"
 
 namespace proofinfer {
@@ -14,12 +16,17 @@ class KvCache {
   KvCache &operator=(const KvCache &) = delete;
   ~KvCache() { reset(); }
 
-  // Reserves pages for context_length positions.
-  Status create(Account *account, const pi_kv_shape &shape, size_t context_length, Failure *failure);
+  // Reserves pages for context_length positions. ledger: must outlive the cache; its pages keep it alive. The first `count` positions are those
+  // of `prefix` (nullptr with count 0): its full pages are shared, the one that is not full is copied.
+  Status create(Ledger *ledger, const pi_kv_shape &shape, size_t context_length, const KvCache *prefix, size_t count, Failure *failure);
   size_t context_length() const { return context_length_; }
 
-  // Stores key and value of a position for one layer. key, value: [n_kv_heads][head_size]. Positions of a block of 16 come in ascending
-  // order: the first one clears the lanes of the others.
+  // Makes the pages of positions [begin, end) this cache's alone, so that they can be stored to. Positions below `filled` keep their keys and
+  // values, those behind may lose them. Needs memory only where a page is shared. On failure every position is as before.
+  Status make_private(size_t begin, size_t end, size_t filled, Failure *failure);
+
+  // Stores key and value of a position for one layer, in a page made private. key, value: [n_kv_heads][head_size]. Positions of a block of 16
+  // come in ascending order: the first one clears the lanes of the others.
   void store(size_t layer, size_t position, const float *key, const float *value);
 
   // Keys of a page for (layer, kv head): [4][head_size][16]; lanes of positions behind the last one stored hold zeros or older keys.
@@ -29,12 +36,29 @@ class KvCache {
   const pi_kv_shape &shape() const { return shape_; }
 
  private:
+  // In front of a page's floats.
+  struct PageHeader {
+    std::atomic<uint32_t> references;
+    Ledger *ledger;  // whose memory it is; one reference
+    size_t bytes;    // header included
+  };
+  static constexpr size_t kPageAlignment = 64;
+  static constexpr size_t kHeaderBytes = kPageAlignment;
+  static_assert(sizeof(PageHeader) <= kHeaderBytes, "the floats begin at a cache line");
+
+  static PageHeader *header_of(float *page) {
+    return reinterpret_cast<PageHeader *>(reinterpret_cast<unsigned char *>(page) - kHeaderBytes);
+  }
+  float *make_page(Failure *failure) const;
+  static void drop_page(float *page);
+  // The first `count` positions of a page, to a page of this cache's.
+  void copy_page(const float *from, size_t count, float *to) const;
   void reset();
 
-  Account *account_ = nullptr;
+  Ledger *ledger_ = nullptr;
   pi_kv_shape shape_ = {0, 0, 0, 0};
   size_t context_length_ = 0;
-  size_t page_bytes_ = 0;
+  size_t page_bytes_ = 0;  // without the header
   Buffer<float *> pages_;  // [ceil(context_length / 64)], each of page_bytes_
 };
 

@@ -16,25 +16,61 @@ static Status choose_context_length(const Model &model, int64_t wanted, size_t *
 }
 
 Status Session::create(const Model *model, const Settings &settings, Session **session, Failure *failure) {
+  return make(model, settings, nullptr, session, failure);
+}
+
+Status Session::clone(const Settings &settings, Session **session, Failure *failure) const {
+  Settings wanted = settings;
+  if (wanted.context_length == 0) wanted.context_length = static_cast<int64_t>(context_length());
+  if (wanted.context_length > 0 && static_cast<uint64_t>(wanted.context_length) < position())
+    return fail(failure, kArgument, "context_length is %lld; the session to clone holds %zu positions", (long long)wanted.context_length,
+                position());
+  return make(model(), wanted, this, session, failure);
+}
+
+Settings Session::settings() const {
+  Settings settings;
+  settings.hooks = memory()->hooks();
+  settings.memory_limit_bytes = memory()->limit_bytes();
+  settings.kernels = kernels_;
+  return settings;
+}
+
+Status Session::make(const Model *model, const Settings &settings, const Session *prefix, Session **session, Failure *failure) {
   size_t length = 0;
   Status status = choose_context_length(*model, settings.context_length, &length, failure);
   if (status != kOk) return status;
-  Ref<Session> made(Object::make<Session>(settings.hooks, settings.memory_limit_bytes, "session", failure));
+  Ref<Session> made(Object::make<Session>(settings.hooks, 0, "session", failure));
   if (!made) return failure->status;
   Session *s = made.get();
   s->model_ = Ref<const Model>::share(model);
   s->kernels_ = settings.kernels ? settings.kernels : model->kernels();
-  pi_kv_shape shape = {model->n_layers(), model->n_kv_heads(), model->n_heads() / model->n_kv_heads(), model->head_size()};
-  status = s->kv_.create(s->account(), shape, length, failure);
-  if (status == kOk) status = s->workspace_.create(s->account(), *model, length, failure);
-  if (status == kOk) status = s->scores_.allocate(s->account(), scores_count(*model, length), "attention scores", failure);
-  if (status == kOk) status = s->tokens_.allocate(s->account(), length, "token list", failure);
-  if (status == kOk) status = s->logits_slot_.allocate(s->account(), length, "token list", failure);
-  if (status == kOk) status = s->logits_.allocate(s->account(), logits_stride(*model), "logits", failure);
+  s->ledger_ = Ref<Ledger>(Object::make<Ledger>(settings.hooks, settings.memory_limit_bytes, "session", failure));
+  if (!s->ledger_) return failure->status;
+  status = s->reserve(length, prefix, failure);
   if (status != kOk) return status;
-  for (size_t i = 0; i < length; i++) s->logits_slot_[i] = 0;
   Team started(model->pool());  // starts the pool's threads, so that no append needs memory for them
   *session = made.take();
+  return kOk;
+}
+
+Status Session::reserve(size_t context_length, const Session *prefix, Failure *failure) {
+  const Model &m = *model_;
+  size_t position = prefix ? prefix->position() : 0;
+  pi_kv_shape shape = {m.n_layers(), m.n_kv_heads(), m.n_heads() / m.n_kv_heads(), m.head_size()};
+  Status status = kv_.create(ledger_.get(), shape, context_length, prefix ? &prefix->kv_ : nullptr, position, failure);
+  if (status == kOk) status = workspace_.create(memory(), m, context_length, failure);
+  if (status == kOk) status = scores_.allocate(memory(), scores_count(m, context_length), "attention scores", failure);
+  if (status == kOk) status = tokens_.allocate(memory(), context_length, "token list", failure);
+  if (status == kOk) status = logits_slot_.allocate(memory(), context_length, "token list", failure);
+  if (status == kOk) status = logits_.allocate(memory(), logits_stride(m), "logits", failure);
+  if (status != kOk) return status;
+  for (size_t i = 0; i < context_length; i++) logits_slot_[i] = 0;
+  if (position == 0) return kOk;
+  memcpy(tokens_.data(), prefix->tokens(), position * sizeof(int32_t));
+  const float *last = prefix->logits(position - 1);
+  if (last) memcpy(add_logits(position - 1), last, m.vocab_size() * sizeof(float));
+  position_.store(position, std::memory_order_release);
   return kOk;
 }
 
@@ -60,7 +96,7 @@ Status Session::renew_logits(size_t count, Failure *failure) {
   if (count > logits_.count() / stride) {
     if (count > SIZE_MAX / stride) return fail(failure, kMemory, "logits of %zu positions: more than this machine can address", count);
     Buffer<float> larger;
-    Status status = larger.allocate(account(), count * stride, "logits", failure);
+    Status status = larger.allocate(memory(), count * stride, "logits", failure);
     if (status != kOk) return status;
     larger.swap(logits_);
   }
@@ -89,11 +125,12 @@ void Session::rewind(size_t position) {
 Status Session::append(const int32_t *tokens, size_t count, LogitsMode mode, Cancel *cancel, Failure *failure) {
   if (count == 0) return kOk;
   Status status = check_tokens(tokens, count, failure);
+  size_t begin = position();
+  if (status == kOk) status = kv_.make_private(begin, begin + count, begin, failure);
   if (status == kOk) status = renew_logits(mode == LogitsMode::kAll ? count : 1, failure);
   if (status != kOk) return status;
   FpScope contract;
   Team team(model_->pool());
-  size_t begin = position();
   Row rows[Workspace::kMaxRows];
   for (size_t done = 0; done < count;) {
     if (cancel) cancel->set_progress(done, count);

@@ -19,6 +19,11 @@ class Session : public Object {
   static constexpr Kind kKind = Kind::kSession;
   // Reserves everything that appending one token at a time needs.
   static Status create(const Model *model, const Settings &settings, Session **session, Failure *failure);
+  // A session that holds the same tokens, and the logits of the last one if this holds them; settings as in create, but for context_length 0,
+  // which is this session's. The pages of keys and values that are full are shared; nothing but the last, partial page is copied.
+  Status clone(const Settings &settings, Session **session, Failure *failure) const;
+  // How this session was made, as far as a clone made without options takes it over.
+  Settings settings() const;
   Session(const MemoryHooks &hooks, uint64_t limit_bytes) : Object(kKind, hooks, limit_bytes) {}
 
   // On failure the position has not moved. tokens: [count].
@@ -32,10 +37,15 @@ class Session : public Object {
   size_t context_length() const { return kv_.context_length(); }
   const int32_t *tokens() const { return tokens_.data(); }  // [position()]
   const Model *model() const { return model_.get(); }
+  uint64_t used_bytes() const { return memory()->used_bytes() + sizeof(Session) + sizeof(Ledger); }
   BusyFlag *busy() const { return &busy_; }
 
  private:
   friend class Batch;
+  static Status make(const Model *model, const Settings &settings, const Session *prefix, Session **session, Failure *failure);
+  Status reserve(size_t context_length, const Session *prefix, Failure *failure);
+  // All memory comes from the ledger, not from the object's own account: pages may outlive the session, in a clone of it.
+  Account *memory() const { return ledger_->account(); }
   Status check_tokens(const int32_t *tokens, size_t count, Failure *failure) const;
   // Makes room for the logits of `count` positions and forgets those that are kept.
   Status renew_logits(size_t count, Failure *failure);
@@ -44,6 +54,7 @@ class Session : public Object {
   float *add_logits(size_t position);
 
   Ref<const Model> model_;
+  Ref<Ledger> ledger_;  // before what takes memory from it
   const Kernels *kernels_ = nullptr;
   mutable BusyFlag busy_;
   KvCache kv_;

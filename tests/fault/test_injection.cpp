@@ -239,6 +239,44 @@ TEST(FaultInjection, making_objects) {
   used.check();
 }
 
+TEST(FaultInjection, cloning_a_session) {
+  Used used;
+  Session made;
+  sweep(maker("session clone", &made, [&] { return make_into(&made, proofinfer_session_clone, used.session.get(), nullptr); }),
+        kAllocationModes);
+  used.check();
+}
+
+TEST(FaultInjection, appending_to_pages_that_are_shared) {
+  Used used;
+  const std::vector<int32_t> prompt = small_tokens(200), more(80, 9);
+  Session original = make_session(used.world.model), other;
+  ASSERT_TRUE(append(original, prompt, PROOFINFER_LOGITS_NONE).ok());
+  auto finish = [&] {
+    EXPECT_TRUE(append(other, {5}, PROOFINFER_LOGITS_LAST).ok());
+    return logits(other, proofinfer_session_position(other.get()) - 1);
+  };
+  std::vector<float> after_more, after_none;
+  for (bool appended : {true, false}) {
+    other = make_session(used.world.model);
+    ASSERT_TRUE(append(other, {prompt.begin(), prompt.begin() + 70}, PROOFINFER_LOGITS_NONE).ok());
+    ASSERT_TRUE(append(other, appended ? more : std::vector<int32_t>(), PROOFINFER_LOGITS_NONE).ok());
+    (appended ? after_more : after_none) = finish();
+  }
+  other.reset();
+  sweep({"append to shared pages", [&] { return append(other, more, PROOFINFER_LOGITS_LAST); },
+         [&](bool succeeded) {
+           EXPECT_EQ(proofinfer_session_position(other.get()), succeeded ? 150u : 70u);
+           EXPECT_EQ(finish(), succeeded ? after_more : after_none);
+           other.reset();
+         },
+         [&] {
+           ASSERT_TRUE(make_into(&other, proofinfer_session_clone, original.get(), nullptr).ok());
+           ASSERT_TRUE(answer_of(proofinfer_session_rewind, other.get(), size_t(70)).ok());
+         }},
+        kAllocationModes);
+}
+
 TEST(FaultInjection, setting_stop_tokens) {
   // Each attempt replaces what the one before set, so that the memory held is the same.
   Options options = make_options();

@@ -65,6 +65,7 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "stream_flush": (c_int32, (P, P, c_size_t, P, P)),
     "stream_free": (None, (P,)),
     "session_create": (c_int32, (P, P, P, P)),
+    "session_clone": (c_int32, (P, P, P, P)),
     "session_free": (None, (P,)),
     "session_append": (c_int32, (P, P, c_size_t, c_int32, P, P)),
     "session_logits": (c_int32, (P, c_size_t, P, c_size_t, P, P)),
