@@ -24,9 +24,9 @@ bool os_read_file(int64_t file, uint64_t offset, void *to, size_t bytes, size_t 
 // Whether a file of that name (NUL-terminated) may be put in the place of what is there: nothing, or a regular file. Not of a device, a pipe, a
 // directory or a link.
 bool os_may_replace(const char *name);
-// Creates a file that must not exist yet; name: NUL-terminated.
-bool os_create_file(const char *name, int64_t *file, int *error_number);
-// Writes all bytes at `offset`.
+// Creates a file that must not exist yet; name: NUL-terminated. After a false return `taken` says whether one of that name exists.
+bool os_create_file(const char *name, int64_t *file, bool *taken, int *error_number);
+// Writes all bytes at `offset`; EFBIG past the limit that the process has for files.
 bool os_write_file(int64_t file, uint64_t offset, const void *from, size_t bytes, int *error_number);
 // Brings what was written to the disk and renames the file, which gets the permissions of the one that it replaces.
 bool os_finish_file(int64_t file, const char *from, const char *to, int *error_number);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #if defined(__linux__)
@@ -120,14 +121,19 @@ bool os_may_replace(const char *name) {
   return lstat(name, &information) != 0 || S_ISREG(information.st_mode);
 }
 
-bool os_create_file(const char *name, int64_t *file, int *error_number) {
+bool os_create_file(const char *name, int64_t *file, bool *taken, int *error_number) {
   int descriptor = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0666);
-  if (descriptor < 0) return *error_number = errno, false;
+  if (descriptor < 0) return *error_number = errno, *taken = errno == EEXIST, false;
   *file = descriptor;
   return true;
 }
 
 bool os_write_file(int64_t file, uint64_t offset, const void *from, size_t bytes, int *error_number) {
+  // Past the limit a write raises SIGXFSZ, which ends a process that does not expect it.
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+      (bytes > limit.rlim_cur || offset > limit.rlim_cur - bytes))
+    return *error_number = EFBIG, false;
   const char *at = static_cast<const char *>(from);
   while (bytes > 0) {
     size_t chunk = bytes < (size_t(1) << 30) ? bytes : (size_t(1) << 30);

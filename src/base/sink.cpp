@@ -11,6 +11,8 @@ namespace {
 
 // Longer ones no system takes.
 constexpr size_t kMaxPathBytes = size_t(1) << 16;
+// Temporary names that are tried.
+constexpr unsigned kMostTaken = 1000;
 
 Status fail_write(Failure *failure, const char *path, const char *what, int error_number) {
   char text[128];
@@ -29,20 +31,26 @@ Sink::~Sink() {
 Status Sink::open(const char *path, size_t path_bytes, Account *account, Failure *failure) {
   if (path_bytes == 0 || path_bytes > kMaxPathBytes || memchr(path, 0, path_bytes))
     return fail(failure, kArgument, "the path to write has %zu bytes; expected 1 to %zu, none of them NUL", path_bytes, kMaxPathBytes);
-  constexpr size_t kSuffixBytes = 40;  // ".<process>.partial"
-  Status status = names_.allocate(account, 2 * path_bytes + 1 + kSuffixBytes, "path", failure);
+  constexpr size_t kTemporaryBytes = 64;  // ".proofinfer-<process>-<number>.partial"
+  Status status = names_.allocate(account, 2 * path_bytes + 1 + kTemporaryBytes, "path", failure);
   if (status != kOk) return status;
   char *name = names_.data(), *temporary = name + path_bytes + 1;
   memcpy(name, path, path_bytes);
   name[path_bytes] = 0;
-  snprintf(temporary, path_bytes + kSuffixBytes, "%.*s.%llu.partial", static_cast<int>(path_bytes), path,
-           (unsigned long long)os_process_id());
   if (!os_may_replace(name))
     return fail(failure, kIo, "%s: is a link, a device, a pipe or a directory; expected a regular file to replace, or nothing", name);
-  int error_number = 0;
-  if (!os_create_file(temporary, &file_, &error_number)) {
+  size_t folder_bytes = path_bytes;
+  while (folder_bytes > 0 && name[folder_bytes - 1] != '/') folder_bytes--;
+  memcpy(temporary, name, folder_bytes);
+  // The name does not grow with the file's, which may be as long as the system allows. A taken one was left by a process that was killed, or is
+  // another thread's.
+  for (unsigned number = 0;; number++) {
+    snprintf(temporary + folder_bytes, kTemporaryBytes, ".proofinfer-%llu-%u.partial", (unsigned long long)os_process_id(), number);
+    bool taken = false;
+    int error_number = 0;
+    if (os_create_file(temporary, &file_, &taken, &error_number)) break;
     file_ = kNoFile;
-    return fail_write(failure, temporary, "create", error_number);
+    if (!taken || number == kMostTaken) return fail_write(failure, temporary, "create", error_number);
   }
   path_ = name;
   temporary_ = temporary;

@@ -38,6 +38,7 @@ BenchPlan read_plan(const Arguments &arguments) {
   plan.decode_count = static_cast<size_t>(arguments.integer("decode-tokens", kDefaultTokens, 0, 1 << 20));
   plan.repeats = static_cast<size_t>(arguments.integer("repeats", kDefaultRepeats, 1, 10000));
   plan.sessions = static_cast<size_t>(arguments.integer("sessions", 0, 0, 4096));
+  if (plan.sessions > 0 && plan.decode_count == 0) throw UsageProblem("--sessions measures decoding; --decode-tokens is 0");
   plan.bounds = !arguments.has("no-bounds");
   plan.quiet = arguments.has("quiet");
   return plan;

@@ -38,7 +38,8 @@ std::string bench_table(const LoadedModel &model, const BenchPlan &plan, const s
   text += "engine   proofinfer " + std::string(proofinfer_version_text()) + ", kernels " + model.text(PROOFINFER_MODEL_ISA) + ", threads " +
           std::to_string(model.get(PROOFINFER_MODEL_THREADS)) + "\n";
   text += "method   prompt of " + std::to_string(plan.prompt_count) + " tokens, " + std::to_string(plan.decode_count) +
-          " decoded, repeats " + std::to_string(plan.repeats) + "\n\n";
+          " decoded, repeats " + std::to_string(plan.repeats) +
+          (plan.sessions > 0 ? ", together " + std::to_string(plan.sessions) + " sessions" : "") + "\n\n";
   text += line("", "median", "lowest", "highest", "");
   for (const Figure &figure : figures) {
     const auto [lowest, highest] = std::minmax_element(figure.runs.begin(), figure.runs.end());
@@ -70,6 +71,7 @@ std::string bench_json(const LoadedModel &model, const BenchPlan &plan, const st
   json.integer("prompt_tokens", static_cast<int64_t>(plan.prompt_count));
   json.integer("decode_tokens", static_cast<int64_t>(plan.decode_count));
   json.integer("repeats", static_cast<int64_t>(plan.repeats));
+  json.integer("sessions", static_cast<int64_t>(plan.sessions));
   json.open_object("figures");
   for (const Figure &figure : figures) {
     json.open_object(figure.key);

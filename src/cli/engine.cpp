@@ -10,6 +10,8 @@
 namespace proofinfer::cli {
 namespace {
 
+// The library takes no more.
+constexpr int64_t kMostThreads = 1024;
 constexpr uint64_t kDefaultSeed = 1;
 constexpr double kDefaultTopP = 0.9;
 constexpr double kAnyReal = 1.7976931348623157e308;
@@ -74,7 +76,7 @@ Tokenizer find_tokenizer(const LoadedModel &model) {
 
 Options read_options(const Arguments &arguments) {
   Options options = make<Options>(proofinfer_options_create);
-  const int64_t threads = arguments.integer("threads", usable_cpu_count(), 1, INT64_MAX);
+  const int64_t threads = arguments.integer("threads", std::min(usable_cpu_count(), kMostThreads), 1, INT64_MAX);
   set_option(options.get(), proofinfer_options_set_i64, "threads", arguments.spelling("threads"), threads);
   if (const std::optional<std::string> isa = arguments.text("isa"))
     set_option(options.get(), proofinfer_options_set_text, "isa", arguments.spelling("isa"), isa->data(), isa->size());

@@ -9,6 +9,7 @@ import json
 import os
 import pty
 import re
+import resource
 import select
 import signal
 import subprocess
@@ -698,6 +699,19 @@ class Convert(Case):
         self.refuse(1, "convert", model, self.path("v2.bin"), "--group-size", "3", saying=["group_size is 3", "dim", "hidden_dim"])
         self.assertFalse(os.path.exists(self.path("v2.bin")))
 
+    def test_names_as_long_as_the_system_takes(self):
+        model = self.saying(b"abc", seq_len=32)
+        self.succeed("convert", model, self.path("v" * 255), "--to", "v1")
+        self.assertTrue(os.path.exists(self.path("v" * 255)))
+
+    def test_a_limit_of_the_size_of_files_is_an_error(self):
+        model = self.saying(b"abc", seq_len=32)
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512))
+        folder = os.path.dirname(self.path("v1.bin"))
+        before = sorted(os.listdir(folder))
+        self.refuse(1, "convert", model, self.path("v1.bin"), "--to", "v1", saying=["File too large"], preexec=limit)
+        self.assertEqual(sorted(os.listdir(folder)), before)
+
 
 class InspectAndBench(Case):
     def test_inspect_json_has_shape_sizes_and_tensors(self):
@@ -756,6 +770,9 @@ class InspectAndBench(Case):
         arguments = ["bench", model, "--json", "--no-bounds", "--prompt-tokens", "4", "--decode-tokens", "9", "--repeats", "2"]
         figures = json.loads(self.succeed(*arguments, "--sessions", "3"))["figures"]
         self.assertEqual(len(figures["together_tokens_per_second"]["runs"]), 2)
+        table = self.succeed(*[a for a in arguments if a != "--json"], "--sessions", "3").decode()
+        self.assertIn("together 3 sessions", table)
+        self.refuse(2, "bench", model, "--sessions", "3", "--decode-tokens", "0", saying=["--decode-tokens is 0"])
         self.assertGreater(figures["together_gain"]["median"], 0)
         self.assertNotIn("together_gain", json.loads(self.succeed(*arguments))["figures"])
 

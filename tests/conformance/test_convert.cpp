@@ -157,6 +157,17 @@ TEST_F(Convert, replaces_regular_files_only_and_keeps_their_permissions) {
   EXPECT_EQ(file_count(), 5u);
 }
 
+// A killed process leaves its temporary file; a process of the same number, or the next conversion of this one, must not stumble over it.
+TEST_F(Convert, passes_over_what_a_killed_process_left) {
+  const std::string from = write("from.bin", legacy_checkpoint(kShape, 1));
+  for (int number = 0; number < 3; number++)
+    write(".proofinfer-" + std::to_string(::getpid()) + "-" + std::to_string(number) + ".partial", {1});
+  const std::string to = path("to.bin");
+  ASSERT_TRUE(convert(from, to, PROOFINFER_FORMAT_VERSION_1).ok());
+  EXPECT_EQ(*read_file(to), version1_checkpoint(kShape, 1));
+  EXPECT_EQ(file_count(), 5u);
+}
+
 // The legacy format has two tables of the context's length, which this library writes as zeros: gigabytes if a header of 256 bytes says so.
 TEST_F(Convert, writing_the_tables_of_a_long_context_can_be_cancelled) {
   Shape shape = kShape;
