@@ -142,8 +142,9 @@ PROOFINFER_API void proofinfer_error_free(proofinfer_error *error);
  *   "isa"                text    model,      "auto" or the name of a kernel set (proofinfer_isa_name); at a session or batch:
  *                                session,    overrides the model's; bits do not depend on it
  *                                batch
- *   "memory_limit_bytes" u64     model,      most memory the object may hold at once; 0 (default): no limit
- *                                tokenizer, session, sampler, batch
+ *   "memory_limit_bytes" u64     model,      most memory the object may hold at once, itself included; 0 (default): no limit. While it is
+ *                                tokenizer,  made it can hold more than afterwards: a model room to read rows, a tokenizer room to sort
+ *                                session, sampler, batch
  *   "context_length"     i64     session     positions to reserve room for; 0 (default): min(the model's seq_len, 4096); at most seq_len
  *   "temperature"        f64     sampler     0 (default): greedy; else logits are divided by it
  *   "top_p"              f64     sampler     nucleus: (0, 1); 0 or 1: off; default 0.9
@@ -413,7 +414,7 @@ PROOFINFER_API int32_t proofinfer_batch_add(proofinfer_batch *batch, proofinfer_
                                             proofinfer_error **error);
 /* Evaluates what is queued and empties the queue; then each session is as if its tokens had been appended to it alone.
  * Errors: E_BUSY (a session is in use elsewhere), E_STATE (a session was moved since it was queued), E_MEMORY, E_LIMIT, E_CANCELLED. On failure no
- * session's position has moved and the queue is kept. */
+ * session's position has moved, the queue is kept, and kept logits are gone only after E_CANCELLED. */
 PROOFINFER_API int32_t proofinfer_batch_evaluate(proofinfer_batch *batch, proofinfer_cancel *cancel, proofinfer_error **error);
 /* Empties the queue. Errors: E_BUSY. */
 PROOFINFER_API int32_t proofinfer_batch_clear(proofinfer_batch *batch, proofinfer_error **error);

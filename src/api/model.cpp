@@ -45,7 +45,7 @@ static Status get_i64(const Model &m, int32_t property, int64_t *value, Failure 
     case PROOFINFER_MODEL_GROUP_SIZE: *value = static_cast<int64_t>(m.group_size()); return kOk;
     case PROOFINFER_MODEL_FILE_BYTES: *value = static_cast<int64_t>(layout.file_bytes); return kOk;
     case PROOFINFER_MODEL_WEIGHT_BYTES: *value = static_cast<int64_t>(m.weight_bytes()); return kOk;
-    case PROOFINFER_MODEL_MEMORY_BYTES: *value = static_cast<int64_t>(m.account()->used_bytes() + sizeof(Model)); return kOk;
+    case PROOFINFER_MODEL_MEMORY_BYTES: *value = static_cast<int64_t>(m.account()->used_bytes()); return kOk;
     case PROOFINFER_MODEL_PARAMETER_COUNT: *value = static_cast<int64_t>(m.checkpoint().parameter_count()); return kOk;
     case PROOFINFER_MODEL_THREADS: *value = static_cast<int64_t>(m.pool()->thread_count()); return kOk;
     default: return fail(failure, kArgument, "property is %d; expected a PROOFINFER_MODEL_ integer property", property);

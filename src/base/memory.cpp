@@ -12,15 +12,18 @@ static void *take(const MemoryHooks &hooks, size_t bytes, size_t alignment) {
   return bytes >= kMapThresholdBytes ? os_map_memory(bytes) : os_heap_allocate(bytes, alignment);
 }
 
-void *Account::allocate(size_t bytes, size_t alignment, const char *what, Failure *failure) {
+Status Account::charge(size_t bytes, const char *what, Failure *failure) {
   uint64_t used = used_bytes_.load(std::memory_order_relaxed);
   do {
-    if (limit_bytes_ && (used > limit_bytes_ || bytes > limit_bytes_ - used)) {
-      fail(failure, kLimit, "%s: %zu bytes more than the %llu held would exceed memory_limit_bytes %llu", what, bytes,
-           static_cast<unsigned long long>(used), static_cast<unsigned long long>(limit_bytes_));
-      return nullptr;
-    }
+    if (limit_bytes_ && (used > limit_bytes_ || bytes > limit_bytes_ - used))
+      return fail(failure, kLimit, "%s: %zu bytes more than the %llu held would exceed memory_limit_bytes %llu", what, bytes,
+                  static_cast<unsigned long long>(used), static_cast<unsigned long long>(limit_bytes_));
   } while (!used_bytes_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
+  return kOk;
+}
+
+void *Account::allocate(size_t bytes, size_t alignment, const char *what, Failure *failure) {
+  if (charge(bytes, what, failure) != kOk) return nullptr;
   void *memory = take(hooks_, bytes, alignment);
   if (memory) return memory;
   used_bytes_.fetch_sub(bytes, std::memory_order_relaxed);

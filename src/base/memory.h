@@ -29,6 +29,8 @@ class Account {
   // `what` names the thing in the message. Memory is aligned to `alignment` (a power of two, at most 4096); bytes > 0.
   void *allocate(size_t bytes, size_t alignment, const char *what, Failure *failure);
   void release(void *memory, size_t bytes, size_t alignment);
+  // Counts memory that is allocated and released elsewhere.
+  Status charge(size_t bytes, const char *what, Failure *failure);
   uint64_t used_bytes() const { return used_bytes_.load(std::memory_order_relaxed); }
   const MemoryHooks &hooks() const { return hooks_; }
   uint64_t limit_bytes() const { return limit_bytes_; }

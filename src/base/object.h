@@ -48,8 +48,11 @@ class Object {
   // Makes a T(hooks, limit_bytes, arguments...) with one reference, in memory from the hooks. nullptr: `failure` says why.
   template <typename T, typename... Arguments>
   static T *make(const MemoryHooks &hooks, uint64_t limit_bytes, const char *what, Failure *failure, Arguments... arguments) {
-    void *memory = Account(hooks, 0).allocate(sizeof(T), alignof(T), what, failure);
-    return memory ? new (memory) T(hooks, limit_bytes, arguments...) : nullptr;
+    void *memory = Account(hooks, limit_bytes).allocate(sizeof(T), alignof(T), what, failure);
+    if (!memory) return nullptr;
+    T *made = new (memory) T(hooks, limit_bytes, arguments...);
+    made->account()->charge(sizeof(T), what, failure);  // it holds itself, within the limit as was just seen
+    return made;
   }
 
  protected:

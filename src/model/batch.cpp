@@ -78,9 +78,14 @@ Status Batch::prepare_logits(Failure *failure) {
     if (!items_[i].first) continue;
     size_t wanted = 0;
     for (size_t k = i; k < count_; k++) wanted += items_[k].session == items_[i].session && items_[k].wants_logits;
-    Status status = items_[i].session->renew_logits(wanted ? wanted : 1, failure);
-    if (status != kOk) return status;
+    Status status = items_[i].session->reserve_logits(wanted, failure);
+    if (status == kOk) continue;
+    for (size_t k = 0; k < i; k++) items_[k].session->unreserve_logits();
+    return status;
   }
+  // Nothing can fail any more but by a cancel.
+  for (size_t i = 0; i < count_; i++)
+    if (items_[i].first) items_[i].session->renew_logits();
   return kOk;
 }
 

@@ -15,7 +15,7 @@ class Batch : public Object {
 
   static Status create(const Model *model, size_t max_rows, const Settings &settings, Batch **batch, Failure *failure);
   Status add(Session *session, int32_t token, bool wants_logits, Failure *failure);
-  // On failure no session has moved and the queue is kept.
+  // On failure no session has moved, the queue is kept, and logits are gone only after kCancelled.
   Status evaluate(Cancel *cancel, Failure *failure);
   void clear();
   BusyFlag *busy() { return &busy_; }
@@ -34,6 +34,7 @@ class Batch : public Object {
   void leave_sessions(size_t item_count);
   // Makes the pages that will be stored to each session's own.
   Status prepare_pages(Failure *failure);
+  // Every session gets room for its new logits, or all keep those that they have.
   Status prepare_logits(Failure *failure);
   Status evaluate_rows(Cancel *cancel, Failure *failure);
   void move_sessions();

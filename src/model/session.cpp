@@ -40,13 +40,16 @@ Status Session::make(const Model *model, const Settings &settings, const Session
   size_t length = 0;
   Status status = choose_context_length(*model, settings.context_length, &length, failure);
   if (status != kOk) return status;
+  Ref<Ledger> ledger(Object::make<Ledger>(settings.hooks, settings.memory_limit_bytes, "session", failure));
+  if (!ledger) return failure->status;
+  status = ledger->account()->charge(sizeof(Session), "session", failure);
+  if (status != kOk) return status;
   Ref<Session> made(Object::make<Session>(settings.hooks, 0, "session", failure));
   if (!made) return failure->status;
   Session *s = made.get();
   s->model_ = Ref<const Model>::share(model);
   s->kernels_ = settings.kernels ? settings.kernels : model->kernels();
-  s->ledger_ = Ref<Ledger>(Object::make<Ledger>(settings.hooks, settings.memory_limit_bytes, "session", failure));
-  if (!s->ledger_) return failure->status;
+  s->ledger_ = static_cast<Ref<Ledger> &&>(ledger);
   status = s->reserve(length, prefix, failure);
   if (status != kOk) return status;
   Team started(model->pool());  // starts the pool's threads, so that no append needs memory for them
@@ -91,18 +94,19 @@ void Session::forget_logits(size_t from_position) {
   if (from_position < logits_end_) logits_end_ = from_position;
 }
 
-Status Session::renew_logits(size_t count, Failure *failure) {
+Status Session::reserve_logits(size_t count, Failure *failure) {
   size_t stride = logits_stride(*model_);
-  if (count > logits_.count() / stride) {
-    if (count > SIZE_MAX / stride) return fail(failure, kMemory, "logits of %zu positions: more than this machine can address", count);
-    Buffer<float> larger;
-    Status status = larger.allocate(memory(), count * stride, "logits", failure);
-    if (status != kOk) return status;
-    larger.swap(logits_);
-  }
+  if (count <= logits_.count() / stride) return kOk;
+  if (count > SIZE_MAX / stride) return fail(failure, kMemory, "logits of %zu positions: more than this machine can address", count);
+  return larger_logits_.allocate(memory(), count * stride, "logits", failure);
+}
+
+void Session::renew_logits() {
   forget_logits(0);
   slots_used_ = 0;
-  return kOk;
+  if (larger_logits_.count() == 0) return;
+  logits_.swap(larger_logits_);
+  larger_logits_.reset();
 }
 
 float *Session::add_logits(size_t position) {
@@ -127,8 +131,9 @@ Status Session::append(const int32_t *tokens, size_t count, LogitsMode mode, Can
   Status status = check_tokens(tokens, count, failure);
   size_t begin = position();
   if (status == kOk) status = kv_.make_private(begin, begin + count, begin, failure);
-  if (status == kOk) status = renew_logits(mode == LogitsMode::kAll ? count : 1, failure);
+  if (status == kOk) status = reserve_logits(mode == LogitsMode::kAll ? count : 1, failure);
   if (status != kOk) return status;
+  renew_logits();
   FpScope contract;
   Team team(model_->pool());
   Row rows[Workspace::kMaxRows];

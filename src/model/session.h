@@ -37,7 +37,7 @@ class Session : public Object {
   size_t context_length() const { return kv_.context_length(); }
   const int32_t *tokens() const { return tokens_.data(); }  // [position()]
   const Model *model() const { return model_.get(); }
-  uint64_t used_bytes() const { return memory()->used_bytes() + sizeof(Session) + sizeof(Ledger); }
+  uint64_t used_bytes() const { return memory()->used_bytes(); }
   BusyFlag *busy() const { return &busy_; }
 
  private:
@@ -47,8 +47,12 @@ class Session : public Object {
   // All memory comes from the ledger, not from the object's own account: pages may outlive the session, in a clone of it.
   Account *memory() const { return ledger_->account(); }
   Status check_tokens(const int32_t *tokens, size_t count, Failure *failure) const;
-  // Makes room for the logits of `count` positions and forgets those that are kept.
-  Status renew_logits(size_t count, Failure *failure);
+  // Finds room for the logits of `count` positions, beside those that are kept.
+  Status reserve_logits(size_t count, Failure *failure);
+  // Gives up what was reserved.
+  void unreserve_logits() { larger_logits_.reset(); }
+  // Forgets the logits that are kept and takes the room that was reserved.
+  void renew_logits();
   void forget_logits(size_t from_position);
   // The place for the logits of one more position, after renew_logits.
   float *add_logits(size_t position);
@@ -62,6 +66,7 @@ class Session : public Object {
   Buffer<float> scores_;          // scratch of scores_count floats
   Buffer<int32_t> tokens_;        // [context_length]
   Buffer<float> logits_;          // [slots][logits_stride], one slot at first
+  Buffer<float> larger_logits_;   // empty between calls: what reserve_logits has found, if logits_ is too small
   Buffer<uint32_t> logits_slot_;  // [context_length]: slot + 1 of a position's logits, 0: none kept
   size_t slots_used_ = 0;
   size_t logits_begin_ = 0, logits_end_ = 0;  // positions outside have no logits

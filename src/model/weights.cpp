@@ -81,7 +81,7 @@ Status Model::Loader::allocate() {
   size_t rows = readers * PI_PANEL_ROWS;
   if (status == kOk) status = rows_.allocate(model->account(), rows * (gs ? widest / gs : widest), "read buffer", failure);
   if (status == kOk && gs) status = quants_.allocate(model->account(), rows * widest, "read buffer", failure);
-  if (status == kOk) status = failures_.allocate(model->account(), readers, "read buffer", failure);
+  if (status == kOk) status = failures_.allocate(model->account(), readers, "failures of the reading threads", failure);
   return status;
 }
 

@@ -1,6 +1,7 @@
 // Options: types, names and bounds are checked at the setter, defaults are what the query says, each function reads its own scope only.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -218,6 +219,29 @@ TEST(Options, a_memory_limit_is_kept) {
   EXPECT_EQ(answer.status, PROOFINFER_E_LIMIT);
   EXPECT_FALSE(make_session(model, options.get(), &answer));
   EXPECT_EQ(answer.status, PROOFINFER_E_LIMIT);
+}
+
+// Whatever the limit is, no object holds more of its allocator's memory, and some limit is enough: a session's is what it says that it holds.
+TEST(Options, a_memory_limit_counts_the_object_itself) {
+  Model model = open_model(small_checkpoint());
+  Options options = make_options();
+  CountingAllocator allocator;
+  allocator.install(options);
+  const uint64_t need = proofinfer_session_memory_bytes(make_session(model).get());
+  std::vector<uint64_t> too_low = {need / 4, need / 2, need - 1};
+  for (uint64_t limit = 1; limit < 2048; limit++) too_low.push_back(limit);
+  std::sort(too_low.begin(), too_low.end());
+  for (uint64_t limit : too_low) {
+    set_u64(options, "memory_limit_bytes", limit);
+    Answer answer;
+    Session session = make_session(model, options.get(), &answer);
+    EXPECT_TRUE(session == nullptr && answer.status == PROOFINFER_E_LIMIT) << limit << " " << answer;
+    ASSERT_EQ(allocator.held_blocks(), 0u);
+    ASSERT_LE(allocator.peak_bytes(), limit);
+  }
+  set_u64(options, "memory_limit_bytes", need);
+  EXPECT_TRUE(make_session(model, options.get()));
+  EXPECT_EQ(allocator.peak_bytes(), need);
 }
 
 TEST(Options, a_session_limit_stops_the_logits_of_all_positions_only) {
