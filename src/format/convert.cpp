@@ -134,7 +134,7 @@ Status Converter::quantize(int kind, uint64_t index, uint64_t row, uint64_t coun
       if (magnitude > most) most = magnitude;
       probe += w[i] * 0.0f;
     }
-    if (probe != 0.0f || probe != probe)
+    if (probe != 0.0f)  // NaN
       return fail(failure, kNotFinite, "row %llu of tensor %s has a weight that is NaN or infinite; it cannot be quantized",
                   (unsigned long long)(row + first / columns), from.kind_name(kind, index).text);
     float scale = most / 127.0f;

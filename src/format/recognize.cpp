@@ -61,11 +61,11 @@ const char *recognize(const unsigned char *first, size_t count, bool *is_model) 
     return magic.what;
   }
   if (count >= 10 && memcmp(first + 8, "{\"", 2) == 0) return *is_model = true, "a safetensors file";
+  const bool text = looks_like_text(first, count);
   while (count > 0 && is_space(*first)) first++, count--;
   if (starts_with_word(first, count, "<!doctype html") || starts_with_word(first, count, "<html")) return "an HTML page";
   if (starts_with_word(first, count, "<?xml")) return "an XML document";
-  if (looks_like_text(first, count)) return "text";
-  return nullptr;
+  return text ? "text" : nullptr;
 }
 
 }  // namespace proofinfer

@@ -82,12 +82,12 @@ const char *likeness(const Head &head) {
 
 // ---- The pieces, one after another ----
 
-// Walks the file through a window, so that the system is asked once for many pieces. Invariant: offset_ <= file size.
+// Walks the file, whose header is there, through a window, so that the system is asked once for many pieces. Invariants: offset_ <= file size;
+// window_offset_ <= offset_, which never goes back.
 class PieceReader {
  public:
   PieceReader(Source *source, size_t wanted) : source_(source), wanted_(wanted) {}
 
-  Status begin(Failure *failure);
   // The score and the length of the next piece; its bytes are proved to exist. Then its bytes are taken by copy() or left by skip().
   Status next(float *score, size_t *length, Failure *failure);
   Status copy(unsigned char *to, size_t length, Failure *failure);
@@ -98,9 +98,7 @@ class PieceReader {
 
   uint64_t left() const { return source_->size_bytes() - offset_; }
   size_t window_left() const {
-    return offset_ >= window_offset_ && offset_ - window_offset_ < window_count_
-               ? static_cast<size_t>(window_offset_ + window_count_ - offset_)
-               : 0;
+    return offset_ - window_offset_ < window_count_ ? static_cast<size_t>(window_offset_ + window_count_ - offset_) : 0;
   }
   const unsigned char *window_at() const { return window_ + (offset_ - window_offset_); }
   // Moves the window so that it begins at offset_.
@@ -109,7 +107,7 @@ class PieceReader {
   Source *source_;
   size_t wanted_;
   size_t index_ = 0;  // of the next piece
-  uint64_t offset_ = 0;
+  uint64_t offset_ = kFileHeaderBytes;
   uint64_t window_offset_ = 0;
   size_t window_count_ = 0;
   unsigned char window_[kWindowBytes];
@@ -121,16 +119,6 @@ Status PieceReader::refill(Failure *failure) {
   if (Status status = source_->read(offset_, window_, count, "tokenizer.bin", failure)) return status;
   window_offset_ = offset_;
   window_count_ = count;
-  return kOk;
-}
-
-Status PieceReader::begin(Failure *failure) {
-  if (left() < kFileHeaderBytes)
-    return fail(failure, kTruncated,
-                "tokenizer.bin: %zu pieces wanted, the file ends before piece 0: the longest piece's length at offset 0 needs %zu bytes, "
-                "found %llu",
-                wanted_, kFileHeaderBytes, ull(left()));
-  offset_ = kFileHeaderBytes;
   return kOk;
 }
 
@@ -179,8 +167,12 @@ Status PieceReader::copy(unsigned char *to, size_t length, Failure *failure) {
 
 // First pass: everything is valid, and how many bytes the pieces have.
 Status measure(Source *source, size_t wanted, size_t *total, Failure *failure) {
+  if (source->size_bytes() < kFileHeaderBytes)
+    return fail(failure, kTruncated,
+                "tokenizer.bin: %zu pieces wanted, the file ends before piece 0: the longest piece's length at offset 0 needs %zu bytes, "
+                "found %llu",
+                wanted, kFileHeaderBytes, ull(source->size_bytes()));
   PieceReader reader(source, wanted);
-  if (Status status = reader.begin(failure)) return status;
   *total = 0;
   for (size_t i = 0; i < wanted; i++) {
     float score;
@@ -198,7 +190,6 @@ Status measure(Source *source, size_t wanted, size_t *total, Failure *failure) {
 // Second pass. The file may have changed since the first: every number is checked again, against the memory there now is.
 Status fill(Source *source, size_t wanted, size_t total, Vocabulary *vocabulary, Failure *failure) {
   PieceReader reader(source, wanted);
-  if (Status status = reader.begin(failure)) return status;
   size_t used = 0, longest = 0;
   for (size_t i = 0; i < wanted; i++) {
     size_t length;

@@ -60,7 +60,8 @@ TEST_F(Convert, gives_the_recorded_version_2_files) {
 }
 
 TEST_F(Convert, legacy_to_version_1_and_back_is_the_identity) {
-  for (Shape shape : {kShape, Shape{16, 24, 2, 4, 2, 30, 12}}) {
+  for (Shape shape :
+       {kShape, Shape{16, 24, 2, 4, 2, 30, 12}, Shape{16, 24, 2, 4, 2, 30, 70000}}) {  // the last one has a megabyte of tables
     std::vector<uint8_t> legacy = legacy_checkpoint(shape, 5);
     std::string from = write("legacy.bin", legacy);
     ASSERT_TRUE(convert(from, path("v1.bin"), PROOFINFER_FORMAT_VERSION_1).ok());
@@ -126,6 +127,26 @@ TEST_F(Convert, cancelled_leaves_the_old_file_as_it_was) {
   EXPECT_EQ(convert(from, to, PROOFINFER_FORMAT_VERSION_1, 0, cancel.get()).status, PROOFINFER_E_CANCELLED);
   EXPECT_EQ(*read_file(to), (std::vector<uint8_t>{1, 2, 3}));
   EXPECT_EQ(file_count(), 2u);
+}
+
+TEST_F(Convert, tells_how_far_it_is_up_to_the_last_byte) {
+  std::string from = write("legacy.bin", legacy_checkpoint(kShape, 5));
+  proofinfer_cancel *made = nullptr;
+  ASSERT_TRUE(answer_of(proofinfer_cancel_create, &made).ok());
+  Cancel cancel(made);
+  ASSERT_TRUE(convert(from, path("v1.bin"), PROOFINFER_FORMAT_VERSION_1, 0, cancel.get()).ok());
+  uint64_t done = 0, total = 0;
+  proofinfer_cancel_progress(cancel.get(), &done, &total);
+  EXPECT_EQ(done, fs::file_size(path("v1.bin")));
+  EXPECT_EQ(total, done);
+}
+
+// One row is more than a part of the conversion usually is.
+TEST_F(Convert, takes_rows_of_any_width) {
+  const Shape wide = {2, (1 << 18) + 4, 1, 1, 1, 3, 2};
+  std::string from = write("legacy.bin", legacy_checkpoint(wide, 5));
+  ASSERT_TRUE(convert(from, path("v1.bin"), PROOFINFER_FORMAT_VERSION_1).ok());
+  EXPECT_EQ(*read_file(path("v1.bin")), version1_checkpoint(wide, 5));
 }
 
 TEST_F(Convert, can_replace_its_own_input) {

@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 
+#include "proved/checkpoint_layout.h"
 #include "support/checkpoint.h"
 #include "support/files.h"
 #include "support/handles.h"
@@ -222,6 +223,16 @@ TEST_P(CheckpointFaultsOf, bytes_at_any_alignment_are_read_right) {
 
 // The fields that only versions 1 and 2 have.
 
+TEST(CheckpointFaults, no_tensor_is_missing_in_a_file_of_the_right_size_or_a_larger_one) {
+  const pi_checkpoint_header header = {PI_FORMAT_V1, 4, 6, 2, 2, 1, 5, 8, 1, 0};
+  pi_checkpoint_layout layout;
+  int kind = 0;
+  ASSERT_EQ(pi_checkpoint_plan(&header, &layout, &kind), PI_LAYOUT_OK);
+  EXPECT_EQ(pi_checkpoint_first_missing(&layout, layout.file_bytes), PI_TENSOR_KINDS);
+  EXPECT_EQ(pi_checkpoint_first_missing(&layout, UINT64_MAX), PI_TENSOR_KINDS);
+  EXPECT_EQ(pi_checkpoint_first_missing(&layout, 0), PI_ATTENTION_NORM);
+}
+
 TEST(CheckpointFaults, a_version_that_is_not_1_or_2_is_unsupported_by_number) {
   for (int32_t version : {0, 3, -1, INT32_MIN, INT32_MAX, 1 << 24})
     EXPECT_ANSWER(open_answer(with_i32(version1_checkpoint(kTied, 1), 4, version)), PROOFINFER_E_UNSUPPORTED,
@@ -331,6 +342,8 @@ TEST(CheckpointFaults, the_wrong_file_is_called_what_it_looks_like) {
       {text_bytes("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n"), PROOFINFER_E_UNRECOGNIZED, "Git LFS"},
       {swapped, PROOFINFER_E_UNRECOGNIZED, "byte order"},
       {prose, PROOFINFER_E_UNRECOGNIZED, "text"},
+      {text_bytes(std::string(40, ' ')), PROOFINFER_E_UNRECOGNIZED, "text"},
+      {text_bytes(std::string(300, '\n')), PROOFINFER_E_UNRECOGNIZED, "text"},
       {gguf, PROOFINFER_E_UNSUPPORTED, "GGUF"},
       {zip, PROOFINFER_E_UNSUPPORTED, "ZIP"},
       {pickle, PROOFINFER_E_UNSUPPORTED, "pickle"},

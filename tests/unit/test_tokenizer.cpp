@@ -1,4 +1,6 @@
 // Text to ids and back: equal to a slow, direct form of the reference's algorithm, in near-linear time, on small stacks, from many threads.
+#include "model/tokenizer.h"
+
 #include <gtest/gtest.h>
 #include <pthread.h>
 
@@ -536,6 +538,16 @@ TEST(Tokenizer, a_piece_longer_than_the_buffer_says_what_it_needs) {
   answer = answer_of(proofinfer_tokenizer_decode, tokenizer.get(), -1, 260, 0u, buffer, size_t(6), &needed);
   EXPECT_TRUE(answer.ok()) << answer;
   EXPECT_STREQ(buffer, "abcdef-");
+}
+
+TEST(IdTable, refuses_more_entries_than_can_be_addressed) {
+  proofinfer::Account account({}, 0);
+  proofinfer::IdTable table;
+  proofinfer::Failure failure;
+  for (size_t count : {SIZE_MAX / 4, SIZE_MAX / 2, SIZE_MAX}) {
+    EXPECT_EQ(table.reserve(&account, count, 1, "a table", &failure), proofinfer::kMemory) << count;
+    EXPECT_EQ(account.used_bytes(), 0u);
+  }
 }
 
 }  // namespace proofinfer_test

@@ -249,6 +249,19 @@ TEST(TokenizerBin, the_wrong_file_is_called_what_it_looks_like) {
   }
 }
 
+TEST(TokenizerBin, what_is_no_checkpoint_is_not_called_one) {
+  for (int32_t n_heads : {3, 4})  // dim 8 is no multiple of 3, and 4 heads none of 3 key heads
+    EXPECT_FALSE(open_answer(checkpoint_header(Format::kLegacy, {8, 8, 1, n_heads, 3, 16, 8}, 1), 16).says("llama2.c checkpoint"));
+}
+
+TEST(TokenizerBin, white_space_is_text_however_much_there_is) {
+  for (size_t count : {28u, 63u, 64u, 65u, 300u}) {
+    Answer answer = open_answer(Bytes(count, ' '), 3);
+    EXPECT_EQ(answer.status, PROOFINFER_E_UNRECOGNIZED) << answer;
+    EXPECT_TRUE(answer.says("this looks like text")) << answer;
+  }
+}
+
 TEST(TokenizerBin, garbage_that_looks_like_nothing_keeps_its_own_error) {
   Bytes bytes = {7, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 1, 2, 3};
   EXPECT_REFUSED(PROOFINFER_E_FORMAT, "tokenizer.bin: piece 0, offset 8: expected a length of 0 or more, found -1", bytes, 512);
