@@ -112,7 +112,11 @@ ssize_t __wrap_pread(int file, void *to, size_t bytes, off_t offset) {
   if (hits(SystemFault::kReadShort)) bytes = bytes ? 1 : 0;
   if (hits(SystemFault::kReadTruncate) && truncate(g_plan.path, 0) != 0) return -1;
   if (hits(SystemFault::kReadUnlink) && unlink(g_plan.path) != 0) return -1;
-  return __real_pread(file, to, bytes, offset);
+  if (!hits(SystemFault::kReadOther)) return __real_pread(file, to, bytes, offset);
+  const int other = __real_open(g_plan.path, O_RDONLY);
+  const ssize_t got = __real_pread(other, to, bytes, offset);
+  close(other);
+  return got;
 }
 
 ssize_t __wrap_pwrite(int file, const void *from, size_t bytes, off_t offset) {

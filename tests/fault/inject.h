@@ -17,6 +17,7 @@ enum class SystemFault {
   kReadEnd,          // pread says that the file has ended
   kReadTruncate,     // the file is truncated to nothing before pread
   kReadUnlink,       // the file is removed before pread
+  kReadOther,        // pread gives the bytes of another file: somebody writes to this one
   kWrite,            // pwrite: the disk is full
   kWriteShort,       // pwrite takes one byte
   kWriteNothing,     // pwrite takes no byte and gives no reason
@@ -25,8 +26,8 @@ enum class SystemFault {
   kThread,  // pthread_create: no more threads
 };
 
-// From now on the at-th call that this fault concerns fails (0: the next), and with from_then_on every later one too. path: for kReadTruncate
-// and kReadUnlink; must live until disarm.
+// From now on the at-th call that this fault concerns fails (0: the next), and with from_then_on every later one too. path: for kReadTruncate,
+// kReadUnlink and kReadOther; must live until disarm.
 void arm(SystemFault fault, uint64_t at, bool from_then_on, const char *path = nullptr);
 // Ends that. How many calls failed.
 uint64_t disarm();

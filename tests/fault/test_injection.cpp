@@ -218,6 +218,40 @@ TEST(FaultInjection, opening_a_tokenizer) {
   sweep(from_path, kReadModes);
 }
 
+// Pieces that end in the reader's window, span two of them, and are longer than one.
+TEST(FaultInjection, opening_a_tokenizer_of_long_pieces) {
+  std::vector<Piece> pieces = small_pieces();
+  for (size_t length : {3000u, 7000u, 9000u, 20000u, 5u}) pieces.push_back({std::string(length, 'q'), -1.0f});
+  ScratchFile file(tokenizer_file(pieces));
+  Tokenizer made;
+  const Entry entry = maker("tokenizer open path, long", &made, [&] {
+    Answer answer;
+    made = open_tokenizer(file.path(), int32_t(pieces.size()), &answer);
+    return answer;
+  });
+  sweep(entry, kReadModes);
+}
+
+// The file is read twice; the second time its pieces are longer than those that were measured.
+TEST(FaultInjection, a_tokenizer_that_changes_between_two_reads) {
+  ScratchFile first(tokenizer_file({{"a", 0.0f}, {"bc", 0.0f}, {"defg", 0.0f}})),
+      other(tokenizer_file({{"a", 0.0f}, {"defg", 0.0f}, {"bc", 0.0f}}));
+  const std::string path = other.path();
+  int changed = 0;
+  for (uint64_t k = 0; k < 4; k++) {
+    Answer answer;
+    arm(SystemFault::kReadOther, k, true, path.c_str());
+    Tokenizer made = open_tokenizer(first.path(), 2, &answer);
+    disarm();
+    EXPECT_EQ(made != nullptr, answer.ok());
+    if (answer.ok()) continue;
+    EXPECT_EQ(answer.status, PROOFINFER_E_IO) << answer;
+    EXPECT_TRUE(answer.says("piece 1: the file changed while it was read")) << answer;
+    changed++;
+  }
+  EXPECT_EQ(changed, 1);
+}
+
 TEST(FaultInjection, making_objects) {
   Used used;
   const proofinfer_model *model = used.world.model.get();
@@ -323,23 +357,35 @@ TEST(FaultInjection, appending_with_the_logits_of_all_positions) {
 
 TEST(FaultInjection, evaluating_a_batch_with_the_logits_of_many_positions) {
   Used used;
-  Session session;
+  Session sessions[3];
+  std::vector<float> kept[3];
   Batch batch;
   auto evaluate = [&] { return answer_of(proofinfer_batch_evaluate, batch.get(), nullptr); };
-  sweep({"batch evaluate", evaluate,
+  sweep({"batch evaluate, 3 sessions", evaluate,
          [&](bool succeeded) {
-           EXPECT_EQ(proofinfer_session_position(session.get()), succeeded ? 6u : 3u);
+           for (size_t i = 0; i < 3 && !succeeded; i++) {  // each session is as before: its position, its logits
+             EXPECT_EQ(proofinfer_session_position(sessions[i].get()), 3u);
+             EXPECT_EQ(logits(sessions[i], 2), kept[i]);
+           }
            if (!succeeded) {
              EXPECT_TRUE(evaluate().ok());  // the queue is kept
            }
-           EXPECT_EQ(proofinfer_session_position(session.get()), 6u);
-           batch.reset(), session.reset();
+           for (Session &session : sessions) {
+             EXPECT_EQ(proofinfer_session_position(session.get()), 6u);
+             for (size_t position : {3u, 4u, 5u}) EXPECT_EQ(logits(session, position).size(), size_t(small_shape().vocab()));
+             session.reset();
+           }
+           batch.reset();
          },
          [&] {
-           session = make_session(used.world.model);
-           ASSERT_TRUE(append(session, {1, 4, 5}, PROOFINFER_LOGITS_LAST).ok());
-           ASSERT_TRUE(make_into(&batch, proofinfer_batch_create, used.world.model.get(), size_t(5), nullptr).ok());
-           for (int32_t token : {6, 7, 8}) ASSERT_TRUE(answer_of(proofinfer_batch_add, batch.get(), session.get(), token, 1).ok());
+           ASSERT_TRUE(make_into(&batch, proofinfer_batch_create, used.world.model.get(), size_t(9), nullptr).ok());
+           for (int32_t i = 0; i < 3; i++) {
+             sessions[i] = make_session(used.world.model);
+             ASSERT_TRUE(append(sessions[i], {1, 4, 5 + i}, PROOFINFER_LOGITS_LAST).ok());
+             kept[i] = logits(sessions[i], 2);
+           }
+           for (int32_t token : {6, 7, 8})
+             for (Session &session : sessions) ASSERT_TRUE(answer_of(proofinfer_batch_add, batch.get(), session.get(), token, 1).ok());
          }},
         kAllocationModes);
 }
@@ -388,25 +434,36 @@ TEST(FaultInjection, making_a_generation_and_pulling_from_it) {
 TEST(FaultInjection, converting) {
   const fs::path folder = fs::path(testing::TempDir()) / ("fault." + std::to_string(getpid()));
   fs::create_directories(folder);
-  const std::vector<uint8_t> old = {1, 2, 3}, converted = version2_checkpoint({4, 6, 1, 2, 1, -5, 8}, 1, 2);
+  const Shape shape = {4, 6, 1, 2, 1, -5, 8};
+  const std::vector<uint8_t> old = {1, 2, 3};
   const std::string from = folder / "from.bin", to = folder / "to.bin";
   auto write = [](const std::string &path, const std::vector<uint8_t> &bytes) {
     std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char *>(bytes.data()), std::streamsize(bytes.size()));
   };
-  write(from, legacy_checkpoint({4, 6, 1, 2, 1, -5, 8}, 1));
-  const Entry entry = {"convert",
-                       [&] {
-                         return answer_of(proofinfer_convert, from.data(), from.size(), to.data(), to.size(), PROOFINFER_FORMAT_VERSION_2,
-                                          2, nullptr);
-                       },
-                       [&](bool succeeded) {
-                         EXPECT_EQ(*read_file(to), succeeded ? converted : old);  // whole or unchanged
-                         EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 2);
-                       },
-                       [&] { write(to, old); }};
-  sweep(entry, kAllocationModes);
-  sweep(entry, kReadModes);
-  sweep(entry, kWriteModes);
+  struct Way {
+    const char *name;
+    Format from;
+    int32_t to, group_size;
+  };
+  for (const Way &way : {Way{"convert, to version 2", Format::kLegacy, PROOFINFER_FORMAT_VERSION_2, 2},
+                         Way{"convert, same group", Format::kVersion2, PROOFINFER_FORMAT_VERSION_2, 2},
+                         Way{"convert, version 2 to legacy", Format::kVersion2, PROOFINFER_FORMAT_LEGACY, 0}}) {
+    auto convert = [&] {
+      return answer_of(proofinfer_convert, from.data(), from.size(), to.data(), to.size(), way.to, way.group_size, nullptr);
+    };
+    write(from, checkpoint(way.from, shape, 1, 2));
+    ASSERT_TRUE(convert().ok());
+    const std::vector<uint8_t> converted = *read_file(to);
+    const Entry entry = {way.name, convert,
+                         [&](bool succeeded) {
+                           EXPECT_EQ(*read_file(to), succeeded ? converted : old);  // whole or unchanged
+                           EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 2);
+                         },
+                         [&] { write(to, old); }};
+    sweep(entry, kAllocationModes);
+    sweep(entry, kReadModes);
+    sweep(entry, kWriteModes);
+  }
   fs::remove_all(folder);
 }
 
