@@ -10,7 +10,7 @@ if [ "${1:-test}" = proof ] || [ "${1:-test}" = ci ]; then
   packages+=(frama-c-base why3 z3 cvc4 cvc5 binutils)
 fi
 if [ "${1:-test}" = ci ]; then
-  packages+=(git curl clang lld llvm clang-format-14 clang-tidy-14 libclang-rt-14-dev valgrind doxygen abigail-tools)
+  packages+=(git curl clang lld llvm clang-format-14 clang-tidy-14 libclang-rt-14-dev valgrind gcovr doxygen abigail-tools)
   # What may have come another way than from Debian is asked for by its command.
   command -v node >/dev/null || packages+=(nodejs)
   command -v npm >/dev/null || packages+=(npm)
