@@ -18,6 +18,12 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
+#if defined(__has_feature)
+#if __has_feature(memory_sanitizer)
+#define PI_MEMORY_SANITIZER
+#endif
+#endif
+
 namespace proofinfer {
 namespace {
 
@@ -41,7 +47,13 @@ PI_INLINE Reg load(const float *p) { return _mm256_loadu_ps(p); }
 PI_INLINE Reg load_panel(const float *p) { return _mm256_load_ps(p); }
 PI_INLINE void store(float *p, Reg x) { _mm256_storeu_ps(p, x); }
 PI_INLINE Reg load_part(const float *p, size_t n) { return _mm256_maskload_ps(p, first_lanes(n)); }
-PI_INLINE void store_part(float *p, Reg x, size_t n) { _mm256_maskstore_ps(p, first_lanes(n), x); }
+PI_INLINE void store_part(float *p, Reg x, size_t n) {
+#ifdef PI_MEMORY_SANITIZER
+  for (size_t i = 0; i < n; i++) p[i] = x[i];  // MemorySanitizer does not know that the instruction below writes
+#else
+  _mm256_maskstore_ps(p, first_lanes(n), x);
+#endif
+}
 
 PI_INLINE Reg add(Reg a, Reg b) { return _mm256_add_ps(a, b); }
 PI_INLINE Reg sub(Reg a, Reg b) { return _mm256_sub_ps(a, b); }
