@@ -67,9 +67,40 @@ void set_option(World *w, Reader *in) {
   }
 }
 
+// The logits of the last position, or nullptr.
+const float *last_logits(proofinfer_session *s) {
+  const float *view = nullptr;
+  size_t count = 0;
+  const size_t position = proofinfer_session_position(s);
+  if (position > 0) call(proofinfer_session_logits_view, s, position - 1, &view, &count);
+  return view;
+}
+
+// Into a slot that is empty. The clone holds what the session holds, and the session still holds it.
+void clone(World *w, Reader *in, size_t to) {
+  proofinfer_session *s = w->sessions[in->u8() % kSlots];
+  const size_t position = proofinfer_session_position(s);
+  Out<proofinfer_session> made;
+  proofinfer_session *c = made.of(call(proofinfer_session_clone, s, in->u8() % 2 ? w->options : nullptr, &made.handle));
+  w->sessions[to] = c;
+  HOLDS(proofinfer_session_position(s) == position);
+  if (!c) return;
+  HOLDS(s != nullptr && proofinfer_session_position(c) == position && proofinfer_session_context_length(c) >= position);
+  const float *kept = last_logits(s), *cloned = last_logits(c);
+  HOLDS((kept == nullptr) == (cloned == nullptr));
+  if (kept) HOLDS(std::memcmp(kept, cloned, kFixedVocabSize * sizeof(float)) == 0);
+}
+
+constexpr uint8_t kMakeClone = 246;  // and above; what is below was there before
+
 void make(World *w, Reader *in) {
   const size_t i = in->u8() % kSlots;
-  switch (in->u8() % 5) {
+  const uint8_t what = in->u8();
+  if (what >= kMakeClone) {
+    if (!w->sessions[i]) clone(w, in, i);
+    return;
+  }
+  switch (what % 5) {
     case 0:
       if (!w->sessions[i] && w->model) {
         Out<proofinfer_session> made;

@@ -174,6 +174,9 @@ void write_programs() {
     Bytes program = {uint8_t(i)};
     const Bytes begin = {1, 0, 0, 1, 1, 1, 5, 1, 0, 2, 1, 9, 1, 0, 4, 4, 3, 0, 3, 4, 5, 6, 2, 1, 1, 0, 3, 2, 4, 5, 0, 0, 10, 0, 1, 1, 16};
     program = joined(program, begin);
+    // A clone in another slot; both append, it goes back and on.
+    const Bytes cloning = {1, 1, 250, 0, 0, 3, 1, 2, 7, 8, 2, 0, 3, 0, 1, 9, 2, 0, 6, 1, 1, 3, 1, 3, 4, 5, 6, 3, 0};
+    if (i % 2) program = joined(program, cloning);
     for (uint32_t k = 0; k < 40 + 20 * i; k++) program.push_back(random.one_in(3) ? uint8_t(random.next()) : uint8_t(random.below(16)));
     write("session", "program_" + std::to_string(i), program);
   }
