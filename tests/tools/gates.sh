@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Shows that gates turn red: plants one mistake in a copy of the sources, builds it as the gate does, and demands that the gate's test fails with
-# the gate's own message. gates.sh [gate...]: asan, valgrind, fuzz; without a name, all.
+# the gate's own message. gates.sh [gate...]: asan, ubsan, tsan, msan, valgrind, fuzz, coverage; without a name,
+# all.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD
@@ -44,7 +45,44 @@ gate_asan() {
   demand_red asan heap-buffer-overflow ctest --test-dir "$work/asan-ubsan" -R '^unit\.checkpoint_faults$' --output-on-failure
 }
 
+gate_ubsan() {
+  plant src/format/checkpoint.cpp '  pi_checkpoint_header h;
+  h.format = format;' '  volatile int32_t product = load_i32(shape) * load_i32(shape + 4);
+  (void)product;
+  pi_checkpoint_header h;
+  h.format = format;'
+  build asan-ubsan unit_checkpoint_faults
+  demand_red ubsan 'signed integer overflow' ctest --test-dir "$work/asan-ubsan" -R '^unit\.checkpoint_faults$' --output-on-failure
+}
+
+gate_tsan() {
+  plant src/base/object.h 'return busy_.exchange(1, std::memory_order_acquire) == 0;' 'uint32_t was = busy_;
+    busy_ = 1;
+    return was == 0;'
+  plant src/base/object.h 'busy_.store(0, std::memory_order_release);' 'busy_ = 0;'
+  plant src/base/object.h 'std::atomic<uint32_t> busy_{0};' 'uint32_t busy_ = 0;'
+  build tsan unit_life_cycle
+  TSAN_OPTIONS=halt_on_error=1 demand_red tsan 'ThreadSanitizer: data race' ctest --test-dir "$work/tsan" -R '^unit\.life_cycle$' --output-on-failure
+}
+
+# What the tokenizer looks pieces up in is not filled any more.
+plant_unwritten() {
+  plant src/model/tokenizer.cpp 'for (size_t i = 0; i < by_length_.count(); i++) by_length_[i] = kNone;' ''
+}
+
+gate_msan() {
+  plant_unwritten
+  build msan fuzz_replay_tokenizer
+  demand_red msan 'MemorySanitizer: use-of-uninitialized-value' ctest --test-dir "$work/msan" -R '^fuzz\.tokenizer$' --output-on-failure
+}
+
 gate_valgrind() {
+  plant_unwritten
+  build valgrind api_tour_shared proofinfer_small_model
+  demand_red valgrind 'depends on uninitialised value' ctest --test-dir "$work/valgrind" -R '^valgrind\.api_tour$' --output-on-failure
+  plant src/model/tokenizer.cpp 'if (Status status = link_pieces({vocabulary, true}' 'for (size_t i = 0; i < by_length_.count(); i++) by_length_[i] = kNone;
+    if (Status status = link_pieces({vocabulary, true}'
+
   plant src/base/os_posix.cpp 'void os_heap_free(void *memory) { free(memory); }' 'void os_heap_free(void *) {}'
   build valgrind api_tour_shared proofinfer_small_model
   demand_red valgrind 'definitely lost' ctest --test-dir "$work/valgrind" -R '^valgrind\.api_tour$' --output-on-failure
@@ -59,8 +97,18 @@ gate_fuzz() {
   demand_red fuzz 'model: a find: .*crash-' python3 -B "$work/tree/fuzz/run.py" --build-dir "$work/fuzz" --seconds 20 model
 }
 
+gate_coverage() {
+  plant src/format/convert.cpp 'if (probe != 0.0f)' 'if (probe != 0.0f || probe != probe)'
+  demand_red coverage '1 branches are never taken; the list of exceptions says 0' "$work/tree/tests/tools/coverage.sh" "$work/coverage"
+  plant src/format/convert.cpp 'if (probe != 0.0f || probe != probe)' 'if (probe != 0.0f)'
+  plant tests/data/coverage_exceptions.txt 'src/format/convert.cpp, 1: switch' 'src/format/convert.cpp, 2: switch'
+  demand_red coverage 'the list of exceptions says 2' "$work/tree/tests/tools/coverage.sh" "$work/coverage"
+  find "$work/tree/fuzz/corpus" -type f ! -name '*0' -delete
+  demand_red coverage 'failed minimum line coverage' "$work/tree/tests/tools/coverage.sh" "$work/coverage"
+}
+
 gates=("$@")
-if [ ${#gates[@]} -eq 0 ]; then gates=(asan valgrind fuzz); fi
+if [ ${#gates[@]} -eq 0 ]; then gates=(asan ubsan tsan msan valgrind fuzz coverage); fi
 for gate in "${gates[@]}"; do
   rm -rf "$work/tree"
   mkdir -p "$work/tree"
