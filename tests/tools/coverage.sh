@@ -12,6 +12,7 @@ without='*megabyte*:*direct_algorithm*:*nested*:*scratch*:*truncation_of_a_real*
 
 report() { gcovr --root . --object-directory "$build" "$build/src" --filter 'src/format/' "$@"; }
 
+mkdir -p "$build"
 cmake --preset coverage -B "$build" >"$build.configure.log"
 cmake --build "$build" --target proofinfer_fuzz_replays "${tests[@]#*/}" >"$build.build.log" || { tail -n 30 "$build.build.log"; exit 1; }
 
