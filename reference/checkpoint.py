@@ -1,4 +1,4 @@
-"""llama2.c checkpoints as numpy arrays: reading legacy and version 2 files, writing synthetic ones.
+"""llama2.c checkpoints as numpy arrays: reading and writing legacy and version 2 files, synthetic ones among them.
 
 Formats and the synthetic weight stream: tests/data/golden/README.md.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -85,8 +86,8 @@ class WeightStream:
         return ((z >> np.uint64(40)).astype(np.int64) - (1 << 23)).astype(np.float32) * np.float32(2.0**-23)
 
 
-def write_synthetic(path: Path, shape: Shape, seed: int) -> None:
-    """A legacy checkpoint of that shape with the weights of that seed."""
+def write_synthetic(path: Path, shape: Shape, seed: int, query_key_scale: float = 1.0) -> None:
+    """A legacy checkpoint of that shape with the weights of that seed. query_key_scale: a power of two that multiplies wq and wk."""
     stream = WeightStream(seed)
     with path.open("wb") as file:
         vocab = shape.vocab_size if shape.shared else -shape.vocab_size
@@ -101,6 +102,8 @@ def write_synthetic(path: Path, shape: Shape, seed: int) -> None:
             scale = np.float32(0.25)
             if name not in NORMS and name not in ("embedding", "classifier"):
                 scale = np.float32(2.0 ** -((columns.bit_length() - 1) // 2))
+            if name in ("wq", "wk"):
+                scale *= np.float32(query_key_scale)
             for _ in range(tensors):
                 weights = stream.draw(rows * columns) * scale
                 if name in NORMS:
@@ -110,8 +113,55 @@ def write_synthetic(path: Path, shape: Shape, seed: int) -> None:
             file.write(bytes(4 * shape.seq_len * shape.head_size))
 
 
-def read(path: Path) -> tuple[Shape, dict[str, list[np.ndarray]], int]:
-    """Shape, name -> one float32 array [rows, columns] a tensor (dequantized), and the group size (0: float32)."""
+@dataclass(frozen=True)
+class Quantized:
+    """A matrix of a version 2 file: q[rows, columns] int8 and a float32 scale for each group_size columns of a row."""
+
+    q: np.ndarray
+    scales: np.ndarray
+    group_size: int
+
+    def values(self) -> np.ndarray:
+        """[rows, columns] float32."""
+        rows, columns = self.q.shape
+        groups = self.q.reshape(rows, columns // self.group_size, self.group_size)
+        return (groups.astype(np.float32) * self.scales[:, :, None]).reshape(rows, columns)
+
+
+Tensors = dict[str, list[Any]]  # name -> one array [rows, columns], or one Quantized, a tensor
+
+
+def version2_header(shape: Shape, group_size: int) -> bytes:
+    numbers = (shape.dim, shape.hidden_dim, shape.n_layers, shape.n_heads, shape.n_kv_heads, shape.vocab_size, shape.seq_len)
+    header = struct.pack("<Ii7iBi", VERSION_MAGIC, 2, *numbers, shape.shared, group_size)
+    return header.ljust(VERSION_HEADER_BYTES, b"\0")
+
+
+def quantize(values: np.ndarray, group_size: int) -> Quantized:
+    """Per group scale = max|w| / 127, q = w / scale rounded half to even."""
+    rows, columns = values.shape
+    groups = values.reshape(rows, columns // group_size, group_size)
+    scales = np.abs(groups).max(axis=2) / np.float32(127)
+    q = np.rint(groups / scales[:, :, None]).astype(np.int8)
+    return Quantized(q.reshape(rows, columns), scales, group_size)
+
+
+def write_version2(path: Path, legacy: Path, group_size: int) -> None:
+    """A version 2 file of a float32 checkpoint."""
+    shape, weights = read_tensors(legacy)
+    with path.open("wb") as file:
+        file.write(version2_header(shape, group_size))
+        for name in NORMS:
+            for values in weights[name]:
+                file.write(values.astype("<f4").tobytes())
+        for name in (name for name in shape.tensors() if name not in NORMS):
+            for values in weights[name]:
+                matrix = quantize(values, group_size)
+                file.write(matrix.q.tobytes() + matrix.scales.astype("<f4").tobytes())
+
+
+def read_tensors(path: Path) -> tuple[Shape, Tensors]:
+    """Shape and tensors, quantized ones as the file has them."""
     data = path.read_bytes()
     magic, version = struct.unpack_from("<Ii", data)
     if magic != VERSION_MAGIC:
@@ -124,7 +174,7 @@ def read(path: Path) -> tuple[Shape, dict[str, list[np.ndarray]], int]:
         matrices = [name for name in shape.tensors() if name not in NORMS]
         order, offset = [*NORMS, *matrices], VERSION_HEADER_BYTES
         group_size = struct.unpack_from("<i", data, 37)[0] if version == 2 else 0
-    weights: dict[str, list[np.ndarray]] = {}
+    weights: Tensors = {}
     for name in order:
         tensors, rows, columns = shape.tensors()[name]
         if magic != VERSION_MAGIC and name == "classifier":
@@ -133,12 +183,24 @@ def read(path: Path) -> tuple[Shape, dict[str, list[np.ndarray]], int]:
         for _ in range(tensors):
             count = rows * columns
             if group_size and name not in NORMS:
-                q = np.frombuffer(data, "<i1", count, offset).reshape(-1, group_size)
+                q = np.frombuffer(data, "<i1", count, offset).reshape(rows, columns)
                 scales = np.frombuffer(data, "<f4", count // group_size, offset + count)
-                values = q.astype(np.float32) * scales[:, None]
+                weights[name].append(Quantized(q, scales.reshape(rows, columns // group_size), group_size))
                 offset += count + 4 * (count // group_size)
             else:
-                values = np.frombuffer(data, "<f4", count, offset)
+                weights[name].append(np.frombuffer(data, "<f4", count, offset).reshape(rows, columns))
                 offset += 4 * count
-            weights[name].append(values.reshape(rows, columns))
-    return shape, weights, group_size
+    return shape, weights
+
+
+def float_values(weights: Tensors) -> dict[str, list[np.ndarray]]:
+    """The same with quantized tensors multiplied out."""
+    return {
+        name: [value.values() if isinstance(value, Quantized) else value for value in values] for name, values in weights.items()
+    }
+
+
+def read(path: Path) -> tuple[Shape, dict[str, list[np.ndarray]]]:
+    """Shape, and name -> one float32 array [rows, columns] a tensor."""
+    shape, weights = read_tensors(path)
+    return shape, float_values(weights)

@@ -64,16 +64,11 @@ def add_tensor(writer: gguf.GGUFWriter, name: str, values: np.ndarray, quantize:
     writer.add_tensor(name, gguf.quants.quantize(np.ascontiguousarray(values), kind), raw_dtype=kind)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("checkpoint", type=Path)
-    parser.add_argument("output", type=Path)
-    parser.add_argument("--type", choices=("f32", "q8_0"), default="f32")
-    parser.add_argument("--tokenizer", type=Path, help="tokenizer.bin; without it the pieces are made up")
-    arguments = parser.parse_args()
-    shape, weights, _ = checkpoint.read(arguments.checkpoint)
-
-    writer = gguf.GGUFWriter(arguments.output, "llama")
+def write(
+    output: Path, shape: checkpoint.Shape, weights: dict[str, list[np.ndarray]], *, quantize: bool = False, tokenizer: Path | None = None
+) -> None:
+    """A GGUF file of these float32 weights."""
+    writer = gguf.GGUFWriter(output, "llama")
     writer.add_context_length(shape.seq_len)
     writer.add_embedding_length(shape.dim)
     writer.add_feed_forward_length(shape.hidden_dim)
@@ -83,14 +78,13 @@ def main() -> None:
     writer.add_rope_dimension_count(shape.head_size)
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_vocab_size(shape.vocab_size)
-    pieces, scores = pieces_of(arguments.tokenizer, shape.vocab_size)
+    pieces, scores = pieces_of(tokenizer, shape.vocab_size)
     writer.add_tokenizer_model("llama")
     writer.add_token_list(pieces)
     writer.add_token_scores(scores)
     writer.add_token_types([token_type(i, piece) for i, piece in enumerate(pieces)])
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)
-    quantize = arguments.type == "q8_0"
     for name, tensors in weights.items():
         for layer, values in enumerate(tensors):
             full = f"{GLOBAL_NAMES[name]}.weight" if name in GLOBAL_NAMES else f"blk.{layer}.{NAMES[name]}.weight"
@@ -99,6 +93,17 @@ def main() -> None:
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkpoint", type=Path)
+    parser.add_argument("output", type=Path)
+    parser.add_argument("--type", choices=("f32", "q8_0"), default="f32")
+    parser.add_argument("--tokenizer", type=Path, help="tokenizer.bin; without it the pieces are made up")
+    arguments = parser.parse_args()
+    shape, weights = checkpoint.read(arguments.checkpoint)
+    write(arguments.output, shape, weights, quantize=arguments.type == "q8_0", tokenizer=arguments.tokenizer)
 
 
 if __name__ == "__main__":
