@@ -1,0 +1,285 @@
+#!/usr/bin/env python3
+"""Shows what the tests notice: mutants of the sources, each to be killed by one of the quick tests.
+
+    tests/mutation/mutate_sources.py --count 340 --seed 1          # all: drawn mutants, then those written by hand
+    tests/mutation/mutate_sources.py --sample 12 --seed 7          # so many of both together
+
+Mutants come from PyPI's universalmutator (tried: 1.14.1), for every file of src/ that is of no one instruction set, drawn at random with the printed
+seed, more of a longer file; and from by_hand.py, for the instruction sets and the interface. One that gives the same machine code as the unchanged
+file is no mutant and is drawn again, as is one that does not compile; one written by hand must do both. Results are kept in build/mutation/results:
+a run that was ended goes on where it was. survivors.txt says for each known survivor why no test can kill it.
+Exit code 0: every limit holds; 1: not; 2: something that must work does not; 3: not finished.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import random
+import re
+import sys
+import threading
+import time
+from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import by_hand
+from bench_tree import ROOT, TESTS, Bench, Broken, Outcome, digest_of
+
+HERE = Path(__file__).resolve().parent
+SURVIVORS = HERE / "survivors.txt"
+ALL_PERCENT, FILE_PERCENT = 95.0, 90.0
+# Of one instruction set, or tables and constants that another file includes.
+BY_HAND_ONLY = re.compile(r"kernels_(sse2|avx2|avx512|avx512vnni|neon|neondot)\.cpp$|kernels_(q8_)?body\.h$|elementary_(body|vector)\.h$|isa\.h$")
+LEFT_OUT = re.compile(r"^src/(cli|cmake)/|CMakeLists|\.txt$")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    file: str
+    line: int
+    before: str
+    after: str
+    text: str  # the whole file
+    by_hand: bool = False
+
+    @property
+    def id(self) -> str:
+        return hashlib.sha256(f"{self.file}\0{self.text}".encode()).hexdigest()[:12]
+
+    def shown(self) -> str:
+        return f"{self.file}:{self.line}: {self.before.strip()}  =>  {self.after.strip()}"
+
+
+def without_comments(text: str) -> str:
+    """Code alone, in single blanks: mutants of comments and of annotations for the proof change nothing."""
+    pattern = r'("(?:\\.|[^"\\])*")|(\'(?:\\.|[^\'\\])*\')|//[^\n]*|/\*.*?\*/'
+    code = re.sub(pattern, lambda m: m[1] or m[2] or " ", text, flags=re.S)
+    return re.sub(r"\s+", " ", code)
+
+
+def can_compile(line: str, changed: str) -> bool:
+    """Whether it may: binary operators have blanks around them; pointers, references, templates and arrows have not."""
+    at = next((i for i, (a, b) in enumerate(zip(line, changed)) if a != b), None)
+    if at is not None and line[at].isdigit() and (line[at - 1].isalnum() or line[at - 1] == "_"):
+        return False  # of a name
+    if at is None or line[at] not in "*&<>/+-%" or changed[at : at + 2] in ("++", "--") or re.match(r"-\d", line[at:]):
+        return True
+    begin, end = at, at
+    while line[begin - 1] in "*&<>/+-%=":
+        begin -= 1
+    while line[end] in "*&<>/+-%=":
+        end += 1
+    return line[begin - 1] == " " and line[end] == " "
+
+
+def generate(file: str, text: str) -> list[Mutant]:
+    """All mutants of a file that change its code."""
+    from universalmutator import mutator
+
+    lines = text.splitlines(keepends=True)
+    mutator.print = lambda *_, **__: None  # it tells what it does
+    rules = ["universal.rules", "c_like.rules", "cpp.rules"]
+    found = mutator.mutants_regexp(lines, ruleFiles=rules, ignorePatterns=[r"static_assert", r"^\s*#"], ignoreStringOnly=True)
+    mutants, seen, original = [], set(), without_comments(text)
+    for number, changed, *_ in found:
+        whole = "".join(lines[: number - 1]) + changed + "".join(lines[number:])
+        code = without_comments(whole)
+        if code != original and code not in seen and can_compile(lines[number - 1], changed):
+            seen.add(code)
+            mutants.append(Mutant(file, number, lines[number - 1], changed, whole))
+    return mutants
+
+
+class OutOfTime(Exception):
+    """The time that was given is over."""
+
+
+class Study:
+    """Mutants and what became of them."""
+
+    def __init__(self, folder: Path, seed: int, jobs: int, build: Path | None) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self.seed, self.jobs = folder, seed, jobs
+        self.bench = Bench(folder, jobs, build)
+        self.results_folder = folder / "results"
+        self.results_folder.mkdir(exist_ok=True)
+        self.sources = digest_of(self.bench.tree / "src", self.bench.tree / "include")
+        self.tests = digest_of(self.bench.tree / "tests")
+        self.killers: dict[str, Counter[str]] = defaultdict(Counter)
+        self.lock = threading.Lock()
+        self.deadline = float("inf")
+        self.survivors = read_survivors()
+
+    def result(self, mutant: Mutant) -> Outcome:
+        """What became of it: from an earlier run on the same sources (and, of a survivor, the same tests), or now."""
+        file = self.results_folder / f"{mutant.id}.json"
+        if file.exists():
+            kept = json.loads(file.read_text())
+            survivor = kept["outcome"]["verdict"] == "survived"
+            if kept["sources"] == self.sources and (not survivor or kept["tests"] == self.tests):
+                outcome = Outcome(**kept["outcome"])
+                with self.lock:
+                    self.killers[mutant.file][outcome.by] += 1
+                return outcome
+        if time.monotonic() > self.deadline:
+            raise OutOfTime
+        with self.lock:
+            first = [name for name, _ in self.killers[mutant.file].most_common() if name]
+        worker = self.folder / "workers" / threading.current_thread().name
+        outcome = self.bench.judge(mutant.file, mutant.text, worker, first)
+        with self.lock:
+            self.killers[mutant.file][outcome.by] += 1
+        file.write_text(json.dumps({"sources": self.sources, "tests": self.tests, "mutant": {**asdict(mutant), "text": ""},
+                                    "outcome": asdict(outcome)}, indent=1))
+        return outcome
+
+    def files(self) -> list[str]:
+        """The sources that mutants are drawn of."""
+        tree = self.bench.tree
+        names = sorted(str(p.relative_to(tree)) for p in (tree / "src").rglob("*") if p.suffix in (".c", ".cpp", ".h"))
+        usable = [n for n in names if not LEFT_OUT.search(n) and not BY_HAND_ONLY.search(n)]
+        built = [n for n in usable if n in self.bench.compiles or n in self.bench.includers]
+        # A header without a `return` has declarations alone.
+        return [n for n in built if not n.endswith(".h") or "return" in without_comments((tree / n).read_text())]
+
+    def shares(self, count: int) -> dict[str, int]:
+        """How many mutants of each file: by lines of code, three at least."""
+        sizes = {name: len(without_comments((self.bench.tree / name).read_text())) for name in self.files()}
+        total = sum(sizes.values())
+        return {name: max(3, round(count * size / total)) for name, size in sizes.items()}
+
+    def draw_from(self, file: str, count: int) -> list[tuple[Mutant, Outcome]]:
+        """`count` mutants of a file that compile, in the seed's order; fewer where there are no more."""
+        mutants = generate(file, (self.bench.tree / file).read_text())
+        random.Random(f"{self.seed} {file}").shuffle(mutants)
+        found: list[tuple[Mutant, Outcome]] = []
+        for mutant in mutants:
+            if len(found) == count:
+                break
+            outcome = self.result(mutant)
+            if outcome.verdict not in ("not compiled", "same code"):
+                found.append((mutant, outcome))
+                self.tell(mutant, outcome)
+        return found
+
+    def by_hand(self) -> list[Mutant]:
+        return [planted(self.bench.tree, *row) for row in by_hand.MUTANTS if row[0] in self.bench.compiles or self.bench.includers.get(row[0])]
+
+    def judge_by_hand(self, mutant: Mutant) -> tuple[Mutant, Outcome]:
+        outcome = self.result(mutant)
+        if outcome.verdict in ("not compiled", "same code"):
+            raise Broken(f"written by hand, but {outcome.verdict}: {mutant.shown()} {outcome.by}")
+        self.tell(mutant, outcome)
+        return mutant, outcome
+
+    def tell(self, mutant: Mutant, outcome: Outcome) -> None:
+        by = f" by {outcome.by}" if outcome.by else ""
+        print(f"{outcome.verdict}{by} ({outcome.seconds:.0f} s) {mutant.id} {mutant.shown()}", flush=True)
+
+
+def planted(tree: Path, file: str, old: str, new: str) -> Mutant:
+    text = (tree / file).read_text()
+    if text.count(old) != 1:
+        raise Broken(f"{file} has the text to change {text.count(old)} times: {old}")
+    line = text[: text.index(old)].count("\n") + 1
+    return Mutant(file, line, old, new, text.replace(old, new), by_hand=True)
+
+
+def read_survivors() -> dict[str, str]:
+    """Identity -> why nothing can tell it from the original."""
+    if not SURVIVORS.exists():
+        return {}
+    lines = [line.strip() for line in SURVIVORS.read_text().splitlines()]
+    return dict(line.split(None, 1) for line in lines if line and not line.startswith(("#", "|")))
+
+
+def percent(part: int, whole: int) -> float:
+    return 100.0 * part / whole if whole else 100.0
+
+
+def report(study: Study, results: list[tuple[Mutant, Outcome]], judged: bool) -> int:
+    """The table, the survivors without a reason, and whether the limits hold."""
+    rows: dict[str, Counter[str]] = defaultdict(Counter)
+    unexplained = []
+    for mutant, outcome in results:
+        row = rows[mutant.file]
+        row["all"] += 1
+        if outcome.verdict == "survived" and mutant.id in study.survivors:
+            row["equivalent"] += 1
+            continue
+        row[outcome.verdict] += 1
+        row["golden only"] += outcome.golden_only
+        if outcome.verdict == "survived":
+            unexplained.append(mutant)
+    print("\n| file | mutants | equivalent | killed | time-outs | survived | score | without recorded figures |\n|---|---|---|---|---|---|---|---|")
+    total: Counter[str] = Counter()
+    bad = []
+    for name, row in [*sorted(rows.items()), ("all", total)]:
+        if name != "all":
+            total.update(row)
+        real = row["all"] - row["equivalent"]
+        score = percent(row["killed"] + row["time-out"], real)
+        second = percent(row["killed"] + row["time-out"] - row["golden only"], real)
+        if score < (ALL_PERCENT if name == "all" else FILE_PERCENT):
+            bad.append(f"{name}: {score:.1f} %")
+        print(f"| {name} | {row['all']} | {row['equivalent']} | {row['killed']} | {row['time-out']} | {row['survived']} | {score:.1f} % | {second:.1f} % |")
+    for mutant in unexplained:
+        print(f"survived, without a reason in {SURVIVORS.name}: {mutant.id} {mutant.shown()}")
+    print(f"killed by: {', '.join(f'{k} {v}' for k, v in Counter(o.by for _, o in results if o.by).most_common())}")
+    if bad and judged:
+        print(f"below the limits ({ALL_PERCENT:g} % of all, {FILE_PERCENT:g} % of each file): {'; '.join(bad)}")
+    print(f"{len(results) - len(unexplained)} passed, {len(unexplained)} failed, 0 skipped")
+    return 1 if not results or (bad and judged) or (unexplained and not judged) else 0
+
+
+def run(arguments: argparse.Namespace) -> int:
+    study = Study(arguments.folder, arguments.seed, arguments.jobs, arguments.build_dir)
+    begin = time.monotonic()
+    study.deadline = begin + arguments.seconds
+    print(f"seed {arguments.seed}; {len(TESTS)} test programs; sources {study.sources}, tests {study.tests}", flush=True)
+    results: list[tuple[Mutant, Outcome]] = []
+    with ThreadPoolExecutor(arguments.jobs, thread_name_prefix=f"worker{arguments.seed}") as pool:
+        if arguments.sample:
+            chosen = random.Random(arguments.seed)
+            # Those that one object is made of: a file that every instruction set includes takes minutes.
+            cheap = {name for name in study.bench.compiles if not study.bench.includers.get(name)}
+            files = chosen.choices([name for name in study.files() if name in cheap], k=(arguments.sample + 1) // 2)
+            by_hand_ones = chosen.sample([m for m in study.by_hand() if m.file in cheap], arguments.sample // 2)
+            waiting = [pool.submit(study.draw_from, name, count) for name, count in Counter(files).items()]
+            waiting += [pool.submit(lambda m=m: [study.judge_by_hand(m)]) for m in by_hand_ones]
+        else:
+            waiting = [pool.submit(study.draw_from, name, count) for name, count in study.shares(arguments.count).items()]
+            waiting += [pool.submit(lambda m=m: [study.judge_by_hand(m)]) for m in study.by_hand()]
+        for one in waiting:
+            results += one.result()
+    missing = arguments.sample and len(results) < arguments.sample
+    code = report(study, results, judged=not arguments.sample)
+    print(f"{time.monotonic() - begin:.0f} s")
+    return 2 if missing else code
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=340, help="mutants to draw (a file has three at least)")
+    parser.add_argument("--sample", type=int, default=0, help="only so many, half of them written by hand, of files that one object is made of")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="end after so long; the next run goes on from there")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--build-dir", type=Path, help="a build of this tree with tests to use, instead of one made for this with -O1")
+    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "mutation")
+    try:
+        return run(parser.parse_args())
+    except OutOfTime:
+        print("not finished: the time that was given is over")
+        return 3
+    except Broken as problem:
+        print(f"ERROR: {problem}")
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
