@@ -1,0 +1,179 @@
+// What the library calls things: statuses, kinds of handles, the parameter that is missing; and which kernel sets it says this CPU has.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "support/small_world.h"
+
+namespace proofinfer_test {
+
+TEST(ApiNames, every_status_has_the_name_of_its_macro) {
+#define EXPECT_NAME(status) EXPECT_STREQ(proofinfer_status_name(status), #status)
+  EXPECT_NAME(PROOFINFER_OK);
+  EXPECT_NAME(PROOFINFER_E_ARGUMENT);
+  EXPECT_NAME(PROOFINFER_E_MEMORY);
+  EXPECT_NAME(PROOFINFER_E_LIMIT);
+  EXPECT_NAME(PROOFINFER_E_IO);
+  EXPECT_NAME(PROOFINFER_E_UNRECOGNIZED);
+  EXPECT_NAME(PROOFINFER_E_TRUNCATED);
+  EXPECT_NAME(PROOFINFER_E_FORMAT);
+  EXPECT_NAME(PROOFINFER_E_UNSUPPORTED);
+  EXPECT_NAME(PROOFINFER_E_CONTEXT);
+  EXPECT_NAME(PROOFINFER_E_BUSY);
+  EXPECT_NAME(PROOFINFER_E_CANCELLED);
+  EXPECT_NAME(PROOFINFER_E_BUFFER);
+  EXPECT_NAME(PROOFINFER_E_NOT_FINITE);
+  EXPECT_NAME(PROOFINFER_E_STATE);
+  EXPECT_NAME(PROOFINFER_E_INTERNAL);
+#undef EXPECT_NAME
+}
+
+TEST(ApiNames, a_handle_of_another_kind_is_called_by_its_name) {
+  SmallWorld world;
+  Options options = make_options();
+  Session session = make_session(world.model);
+  Sampler sampler = make_sampler(small_shape().vocab());
+  Generation generation = make_generation(session, world.tokenizer, sampler, {1});
+  proofinfer_cancel *cancel = nullptr;
+  proofinfer_stream *stream = nullptr;
+  proofinfer_batch *batch = nullptr;
+  ASSERT_TRUE(answer_of(proofinfer_cancel_create, &cancel).ok());
+  ASSERT_TRUE(answer_of(proofinfer_stream_create, world.tokenizer.get(), -1, &stream).ok());
+  ASSERT_TRUE(answer_of(proofinfer_batch_create, world.model.get(), size_t(1), nullptr, &batch).ok());
+  proofinfer_error *error = nullptr;
+  ASSERT_NE(proofinfer_session_rewind(nullptr, 0, &error), PROOFINFER_OK);
+
+  int64_t value = 0;
+  auto model_is = [&value](const void *handle) {
+    return answer_of(proofinfer_model_get_i64, static_cast<const proofinfer_model *>(handle), PROOFINFER_MODEL_DIM, &value).message;
+  };
+  EXPECT_EQ(model_is(error), "model is an error; expected a model");
+  EXPECT_EQ(model_is(options.get()), "model is options; expected a model");
+  EXPECT_EQ(model_is(cancel), "model is a cancel; expected a model");
+  EXPECT_EQ(model_is(world.tokenizer.get()), "model is a tokenizer; expected a model");
+  EXPECT_EQ(model_is(stream), "model is a stream; expected a model");
+  EXPECT_EQ(model_is(session.get()), "model is a session; expected a model");
+  EXPECT_EQ(model_is(batch), "model is a batch; expected a model");
+  EXPECT_EQ(model_is(sampler.get()), "model is a sampler; expected a model");
+  EXPECT_EQ(model_is(generation.get()), "model is a generation; expected a model");
+  EXPECT_EQ(model_is(nullptr), "model is NULL; expected a model");
+
+  proofinfer_error_free(error);
+  proofinfer_batch_free(batch);
+  proofinfer_stream_free(stream);
+  proofinfer_cancel_free(cancel);
+}
+
+// A call that lacks one thing names it.
+#define EXPECT_MISSING(name, ...)                                      \
+  do {                                                                 \
+    Answer answer = answer_of(__VA_ARGS__);                            \
+    EXPECT_EQ(answer.status, PROOFINFER_E_ARGUMENT) << answer;         \
+    EXPECT_EQ(answer.message.rfind(name " is NULL", 0), 0u) << answer; \
+  } while (0)
+
+TEST(ApiNames, a_parameter_that_is_missing_is_named) {
+  SmallWorld world;
+  const proofinfer_model *model = world.model.get();
+  const proofinfer_tokenizer *tokenizer = world.tokenizer.get();
+  Options options = make_options();
+  Session session = make_session(world.model);
+  Sampler sampler = make_sampler(small_shape().vocab());
+  Generation generation = make_generation(session, world.tokenizer, sampler, {1});
+  proofinfer_model *made_model = nullptr;
+  proofinfer_tokenizer *made_tokenizer = nullptr;
+  proofinfer_session *made_session = nullptr;
+  proofinfer_batch *made_batch = nullptr;
+  proofinfer_stream *made_stream = nullptr;
+  proofinfer_generation *made_generation = nullptr;
+  const int32_t vocab_size = small_shape().vocab(), one = 1;
+  const float *view = nullptr;
+  int64_t value = 0;
+  size_t needed = 0;
+  int32_t id = 0, stop = 0;
+  char text[8];
+  float logits[1] = {};
+
+  EXPECT_MISSING("model", proofinfer_model_open, "x", size_t(1), nullptr, nullptr, nullptr);
+  EXPECT_MISSING("path", proofinfer_model_open, nullptr, size_t(1), nullptr, nullptr, &made_model);
+  EXPECT_MISSING("model", proofinfer_model_open_memory, "x", size_t(1), nullptr, nullptr, nullptr);
+  EXPECT_MISSING("data", proofinfer_model_open_memory, nullptr, size_t(1), nullptr, nullptr, &made_model);
+  EXPECT_MISSING("from", proofinfer_convert, nullptr, size_t(1), "x", size_t(1), PROOFINFER_FORMAT_LEGACY, 0, nullptr);
+  EXPECT_MISSING("to", proofinfer_convert, "x", size_t(1), nullptr, size_t(1), PROOFINFER_FORMAT_LEGACY, 0, nullptr);
+  EXPECT_MISSING("model", proofinfer_model_get_i64, nullptr, PROOFINFER_MODEL_DIM, &value);
+  EXPECT_MISSING("value", proofinfer_model_get_i64, model, PROOFINFER_MODEL_DIM, nullptr);
+  EXPECT_MISSING("model", proofinfer_model_tensor_name, nullptr, size_t(0), text, sizeof(text), &needed);
+  EXPECT_MISSING("model", proofinfer_model_tensor_get_i64, nullptr, size_t(0), PROOFINFER_TENSOR_ROWS, &value);
+  EXPECT_MISSING("value", proofinfer_model_tensor_get_i64, model, size_t(0), PROOFINFER_TENSOR_ROWS, nullptr);
+  EXPECT_MISSING("tokenizer", proofinfer_tokenizer_open, "x", size_t(1), vocab_size, nullptr, nullptr);
+  EXPECT_MISSING("path", proofinfer_tokenizer_open, nullptr, size_t(1), vocab_size, nullptr, &made_tokenizer);
+  EXPECT_MISSING("data", proofinfer_tokenizer_open_memory, nullptr, size_t(1), vocab_size, nullptr, &made_tokenizer);
+  EXPECT_MISSING("tokenizer", proofinfer_tokenizer_piece, nullptr, 0, text, sizeof(text), &needed, nullptr);
+  EXPECT_MISSING("tokenizer", proofinfer_tokenizer_encode, nullptr, "a", size_t(1), 0u, &id, size_t(1), &needed);
+  EXPECT_MISSING("text", proofinfer_tokenizer_encode, tokenizer, nullptr, size_t(1), 0u, &id, size_t(1), &needed);
+  EXPECT_MISSING("tokens", proofinfer_tokenizer_encode, tokenizer, "a", size_t(1), 0u, nullptr, size_t(1), &needed);
+  EXPECT_MISSING("tokenizer", proofinfer_tokenizer_decode, nullptr, -1, 0, 0u, text, sizeof(text), &needed);
+  EXPECT_MISSING("tokenizer", proofinfer_stream_create, nullptr, -1, &made_stream);
+  EXPECT_MISSING("stream", proofinfer_stream_create, tokenizer, -1, nullptr);
+  EXPECT_MISSING("stream", proofinfer_stream_push, nullptr, 0, text, sizeof(text), &needed);
+  EXPECT_MISSING("stream", proofinfer_stream_flush, nullptr, text, sizeof(text), &needed);
+  EXPECT_MISSING("model", proofinfer_session_create, nullptr, nullptr, &made_session);
+  EXPECT_MISSING("session", proofinfer_session_create, model, nullptr, nullptr);
+  EXPECT_MISSING("session", proofinfer_session_append, nullptr, &one, size_t(1), PROOFINFER_LOGITS_LAST, nullptr);
+  EXPECT_MISSING("tokens", proofinfer_session_append, session.get(), nullptr, size_t(1), PROOFINFER_LOGITS_LAST, nullptr);
+  EXPECT_MISSING("session", proofinfer_session_logits, nullptr, size_t(0), logits, size_t(1), &needed);
+  EXPECT_MISSING("logits", proofinfer_session_logits_view, session.get(), size_t(0), nullptr, &needed);
+  EXPECT_MISSING("count", proofinfer_session_logits_view, session.get(), size_t(0), &view, nullptr);
+  EXPECT_MISSING("session", proofinfer_session_tokens, nullptr, &id, size_t(1), &needed);
+  EXPECT_MISSING("session", proofinfer_session_rewind, nullptr, size_t(0));
+  EXPECT_MISSING("model", proofinfer_batch_create, nullptr, size_t(1), nullptr, &made_batch);
+  EXPECT_MISSING("batch", proofinfer_batch_create, model, size_t(1), nullptr, nullptr);
+  EXPECT_MISSING("session", proofinfer_batch_add, nullptr, nullptr, 0, 1);
+  EXPECT_MISSING("batch", proofinfer_batch_add, nullptr, session.get(), 0, 1);
+  EXPECT_MISSING("batch", proofinfer_batch_evaluate, nullptr, nullptr);
+  EXPECT_MISSING("batch", proofinfer_batch_clear, nullptr);
+  EXPECT_MISSING("sampler", proofinfer_sampler_create, vocab_size, nullptr, nullptr);
+  EXPECT_MISSING("sampler", proofinfer_sampler_sample, nullptr, logits, size_t(1), &id);
+  EXPECT_MISSING("logits", proofinfer_sampler_sample, sampler.get(), nullptr, size_t(vocab_size), &id);
+  EXPECT_MISSING("token", proofinfer_sampler_sample, sampler.get(), logits, size_t(1), nullptr);
+  EXPECT_MISSING("sampler", proofinfer_sampler_reseed, nullptr, uint64_t(1));
+  EXPECT_MISSING("session", proofinfer_generation_create, nullptr, tokenizer, sampler.get(), &one, size_t(1), nullptr, &made_generation);
+  EXPECT_MISSING("tokenizer", proofinfer_generation_create, session.get(), nullptr, sampler.get(), &one, size_t(1), nullptr,
+                 &made_generation);
+  EXPECT_MISSING("sampler", proofinfer_generation_create, session.get(), tokenizer, nullptr, &one, size_t(1), nullptr, &made_generation);
+  EXPECT_MISSING("prompt", proofinfer_generation_create, session.get(), tokenizer, sampler.get(), nullptr, size_t(1), nullptr,
+                 &made_generation);
+  EXPECT_MISSING("generation", proofinfer_generation_create, session.get(), tokenizer, sampler.get(), &one, size_t(1), nullptr, nullptr);
+  EXPECT_MISSING("generation", proofinfer_generation_next, nullptr, nullptr, &id, text, sizeof(text), &needed, &stop);
+  EXPECT_MISSING("token", proofinfer_generation_next, generation.get(), nullptr, nullptr, text, sizeof(text), &needed, &stop);
+  EXPECT_MISSING("buffer", proofinfer_generation_next, generation.get(), nullptr, &id, nullptr, sizeof(text), &needed, &stop);
+  EXPECT_MISSING("stop_reason", proofinfer_generation_next, generation.get(), nullptr, &id, text, sizeof(text), &needed, nullptr);
+  EXPECT_MISSING("generation", proofinfer_generation_force, nullptr, 1);
+  EXPECT_MISSING("options", proofinfer_options_set_i64, nullptr, "threads", size_t(7), int64_t(1));
+  EXPECT_MISSING("name", proofinfer_options_set_i64, options.get(), nullptr, size_t(7), int64_t(1));
+  EXPECT_MISSING("value", proofinfer_options_set_text, options.get(), "isa", size_t(3), nullptr, size_t(4));
+  EXPECT_MISSING("tokens", proofinfer_options_set_tokens, options.get(), "stop_tokens", size_t(11), nullptr, size_t(1));
+  EXPECT_MISSING("options", proofinfer_options_create, nullptr);
+  EXPECT_MISSING("cancel", proofinfer_cancel_create, nullptr);
+}
+
+#if defined(__x86_64__)
+// The other tests run what is said to be available: a set that is hidden would be tested by none of them.
+TEST(ApiNames, kernel_sets_are_available_exactly_where_the_compiler_finds_their_instructions) {
+  __builtin_cpu_init();
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni");
+  const std::vector<std::string> names = {"scalar", "sse2", "avx2", "avx512", "avx512vnni"};
+  const std::vector<bool> expected = {true, true, avx2, avx512, vnni};
+  ASSERT_EQ(proofinfer_isa_count(), names.size());
+  for (size_t i = 0; i < names.size(); i++) {
+    EXPECT_STREQ(proofinfer_isa_name(i), names[i].c_str());
+    EXPECT_EQ(proofinfer_isa_available(i), expected[i] ? 1 : 0) << names[i];
+  }
+}
+#endif
+
+}  // namespace proofinfer_test
