@@ -11,7 +11,7 @@
  *   that happens while another thread is inside a call on the handle takes effect when that call ends. Freeing NULL, or a
  *   handle of another kind, does nothing. Using a handle after freeing it, or freeing it twice, is undefined.
  * - Threads. `const` on a handle parameter means: may be called from many threads at once on that handle. Other functions want one
- *   thread at a time; for sessions, generations, batches and streams a second thread gets PROOFINFER_E_BUSY instead of a race.
+ *   thread at a time; for sessions, generations, batches, schedulers and streams a second thread gets PROOFINFER_E_BUSY instead of a race.
  * - Text in is (pointer, length in bytes), UTF-8, no terminating NUL needed; NUL bytes inside are ordinary. A NULL pointer is allowed
  *   only with length 0. Paths are UTF-8 text without NUL.
  * - Text and arrays out are (buffer, capacity, *needed): *needed always receives the full size. When the capacity is too small nothing
@@ -118,6 +118,7 @@ typedef struct proofinfer_session proofinfer_session;       /* one sequence of t
 typedef struct proofinfer_batch proofinfer_batch;           /* many sessions of one model, evaluated in one pass */
 typedef struct proofinfer_sampler proofinfer_sampler;       /* logits -> token id, with its random state */
 typedef struct proofinfer_generation proofinfer_generation; /* session + tokenizer + sampler, pulled token by token */
+typedef struct proofinfer_scheduler proofinfer_scheduler;   /* many generations of one model, advanced together */
 
 /* ---- Errors ------------------------------------------------------------------------------------------------------------------- */
 
@@ -141,14 +142,17 @@ PROOFINFER_API void proofinfer_error_free(proofinfer_error *error);
  *                                            would take longer; default 131072; bits do not depend on it
  *   "isa"                text    model,      "auto" or the name of a kernel set (proofinfer_isa_name); at a session or batch:
  *                                session,    overrides the model's; bits do not depend on it
- *                                batch
+ *                                batch,
+ *                                scheduler
  *   "memory_limit_bytes" u64     model,      most memory the object may hold at once, itself included; 0 (default): no limit. While it is
  *                                tokenizer,  made it can hold more than afterwards: a model room to read rows, a tokenizer room to sort
- *                                session, sampler, batch
+ *                                session, sampler, batch, scheduler (with all that is submitted to it)
  *   "context_length"     i64     session     positions to reserve room for; 0 (default): min(the model's seq_len, 4096); at most seq_len
  *   "temperature"        f64     sampler     0 (default): greedy; else logits are divided by it
  *   "top_p"              f64     sampler     nucleus: (0, 1); 0 or 1: off; default 0.9
  *   "seed"               u64     sampler     initial state of the generator, used as it is (0 makes every draw 0); default 1
+ *   "max_generations"    i64     scheduler   generations that it holds at once, 1 to 2048; default 64
+ *   "prefill_chunk"      i64     scheduler   most prompt tokens that one step evaluates beside what is decoding, 1 to 2048; default 32
  *   "max_tokens"         i64     generation  most tokens to generate; 0 (default): until a stop token or the end of the context
  *   "stop_tokens"        tokens  generation  ids that end a generation; default: what the tokenizer's format says (BOS for llama2.c)
  */
@@ -462,6 +466,58 @@ PROOFINFER_API int32_t proofinfer_generation_next(proofinfer_generation *generat
 PROOFINFER_API int32_t proofinfer_generation_force(proofinfer_generation *generation, int32_t token, proofinfer_error **error);
 /* Frees a generation; the session keeps what was appended. NULL does nothing. */
 PROOFINFER_API void proofinfer_generation_free(proofinfer_generation *generation);
+
+/* ---- Scheduler: many generations, one pass over the weights a step --------------------------------------------------------------------
+ * The caller turns the wheel: submit, then `step` and `next` in a loop on one thread. In a step every generation that decodes gets its next token, and
+ * waiting prompts share "prefill_chunk" tokens, in turns. Generations join and leave at any step. Each one's tokens and text are byte for byte
+ * those of running alone. A piece that is not taken holds back its own generation only.
+ *
+ *   while (proofinfer_scheduler_count(scheduler) > 0) {
+ *     proofinfer_scheduler_step(scheduler, NULL, &row_count, &error);
+ *     do proofinfer_scheduler_next(scheduler, 0, &id, &token, text, sizeof(text), &bytes, &stop_reason, &error);  (and hand the piece on)
+ *     while (id != 0);
+ *   }
+ */
+
+#define PROOFINFER_STOP_CANCELLED 5 /* proofinfer_scheduler_cancel */
+
+/* Makes an empty scheduler. options: scope scheduler. Keeps model and tokenizer alive. Errors: E_ARGUMENT, E_MEMORY, E_LIMIT. */
+PROOFINFER_API int32_t proofinfer_scheduler_create(const proofinfer_model *model, const proofinfer_tokenizer *tokenizer,
+                                                   const proofinfer_options *options, proofinfer_scheduler **scheduler,
+                                                   proofinfer_error **error);
+/* Submits a generation with a session and a sampler of its own, which the scheduler makes now, with its own allocator and within its memory limit; the
+ * steps allocate nothing for it. prompt: [prompt_count] ids, 1 or more, copied. options: scopes session, sampler and generation, but for "isa",
+ * "memory_limit_bytes" and the allocator; room is reserved for prompt_count + "max_tokens" positions where that is less than the context. *id: never 0 and
+ * never given again. Callable during a step. Errors: E_ARGUMENT, E_CONTEXT, E_STATE, E_MEMORY, E_LIMIT ("max_generations" reached, or the memory
+ * limit: the message says what is needed and what is available; nothing is kept). */
+PROOFINFER_API int32_t proofinfer_scheduler_submit(const proofinfer_scheduler *scheduler, const int32_t *prompt, size_t prompt_count,
+                                                   const proofinfer_options *options, uint64_t *id, proofinfer_error **error);
+/* The same with a generation of the caller's, which continues its session from where it stands. Its memory does not count here. Until it leaves, each
+ * step moves it; between steps it can be used as always (a sampler's mask set, a token forced, logits read; what proofinfer_generation_next yields,
+ * proofinfer_scheduler_next does not). A sampler that two generations share makes their bits depend on each other.
+ * A generation, session or sampler that another thread is inside of waits for the next step. Errors: E_ARGUMENT, E_LIMIT. */
+PROOFINFER_API int32_t proofinfer_scheduler_add(const proofinfer_scheduler *scheduler, proofinfer_generation *generation, uint64_t *id,
+                                                proofinfer_error **error);
+/* Takes a generation out: what comes of it next is its end, PROOFINFER_STOP_CANCELLED. One that has left already is left alone. Callable at any time
+ * from any thread. Errors: E_ARGUMENT (an id that was never given). */
+PROOFINFER_API int32_t proofinfer_scheduler_cancel(const proofinfer_scheduler *scheduler, uint64_t id, proofinfer_error **error);
+/* One pass over the weights: at most one token of each generation that decodes and "prefill_chunk" of prompts. row_count (nullable): how many tokens were
+ * evaluated; 0 when every generation waits for its pieces to be taken. No allocation, but for pages that an added generation's session shares with
+ * a clone. cancel: nullable. What is wrong with one generation ends that one: proofinfer_scheduler_next tells it.
+ * Errors: E_ARGUMENT, E_BUSY, E_CANCELLED (nothing has moved; the step can be repeated). */
+PROOFINFER_API int32_t proofinfer_scheduler_step(proofinfer_scheduler *scheduler, proofinfer_cancel *cancel, size_t *row_count,
+                                                 proofinfer_error **error);
+/* Takes a piece of the generation `only` (0: of any, in turns): id, token, text and stop_reason as of proofinfer_generation_next, and *id whose it is; 0:
+ * there is none now. With a stop_reason the generation has left, and its memory is given back. token is -1 at an end without a token.
+ * Errors with *id 0: E_ARGUMENT, E_BUSY. E_BUFFER: the piece stays. Errors with *id != 0: why that generation has left, as if
+ * proofinfer_generation_next had said so: E_NOT_FINITE, E_STATE, E_MEMORY, E_LIMIT. No allocation. */
+PROOFINFER_API int32_t proofinfer_scheduler_next(proofinfer_scheduler *scheduler, uint64_t only, uint64_t *id, int32_t *token, char *buffer,
+                                                 size_t capacity, size_t *needed, int32_t *stop_reason, proofinfer_error **error);
+/* The number of generations that have not left, and the memory that the scheduler holds for all it submits; 0 for NULL. */
+PROOFINFER_API size_t proofinfer_scheduler_count(const proofinfer_scheduler *scheduler);
+PROOFINFER_API uint64_t proofinfer_scheduler_memory_bytes(const proofinfer_scheduler *scheduler);
+/* Frees a scheduler; added generations stay where they are. NULL does nothing. */
+PROOFINFER_API void proofinfer_scheduler_free(proofinfer_scheduler *scheduler);
 
 #ifdef __cplusplus
 }

@@ -79,6 +79,7 @@ static const char *kind_name(Kind kind) {
     case Kind::kBatch: return "a batch";
     case Kind::kSampler: return "a sampler";
     case Kind::kGeneration: return "a generation";
+    case Kind::kScheduler: return "a scheduler";
     case Kind::kLedger: break;  // behind no handle
   }
   return "no handle of this library, or a freed one";

@@ -7,7 +7,8 @@ namespace proofinfer {
 static_assert(static_cast<int32_t>(StopReason::kNone) == PROOFINFER_STOP_NONE &&
                   static_cast<int32_t>(StopReason::kToken) == PROOFINFER_STOP_TOKEN &&
                   static_cast<int32_t>(StopReason::kLength) == PROOFINFER_STOP_LENGTH &&
-                  static_cast<int32_t>(StopReason::kContext) == PROOFINFER_STOP_CONTEXT,
+                  static_cast<int32_t>(StopReason::kContext) == PROOFINFER_STOP_CONTEXT &&
+                  static_cast<int32_t>(StopReason::kCancelled) == PROOFINFER_STOP_CANCELLED,
               "internal and public stop reasons must agree");
 
 }  // namespace proofinfer

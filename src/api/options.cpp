@@ -16,6 +16,7 @@ struct OptionInfo {
 };
 
 constexpr int64_t kMaxThreads = 1024;
+constexpr int64_t kMaxRows = 2048;  // of decoding and of prompts: together what a batch takes
 constexpr int64_t kMaxPositions = INT32_MAX;
 constexpr double kMaxTemperature = 1e30;
 
@@ -28,6 +29,8 @@ enum OptionIndex {
   kTemperature,
   kTopP,
   kSeed,
+  kMaxGenerations,
+  kPrefillChunk,
   kMaxTokens,
   kStopTokens,
   kOptionCount
@@ -36,12 +39,14 @@ enum OptionIndex {
 constexpr OptionInfo kOptions[kOptionCount] = {
     {"threads", PROOFINFER_OPTION_I64, "1", "1", "1024", "model"},
     {"share_from_bytes", PROOFINFER_OPTION_U64, "131072", "0", "18446744073709551615", "model"},
-    {"isa", PROOFINFER_OPTION_TEXT, "auto", "", "", "model,session,batch"},
-    {"memory_limit_bytes", PROOFINFER_OPTION_U64, "0", "0", "18446744073709551615", "model,tokenizer,session,sampler,batch"},
+    {"isa", PROOFINFER_OPTION_TEXT, "auto", "", "", "model,session,batch,scheduler"},
+    {"memory_limit_bytes", PROOFINFER_OPTION_U64, "0", "0", "18446744073709551615", "model,tokenizer,session,sampler,batch,scheduler"},
     {"context_length", PROOFINFER_OPTION_I64, "0", "0", "2147483647", "session"},
     {"temperature", PROOFINFER_OPTION_F64, "0", "0", "1e30", "sampler"},
     {"top_p", PROOFINFER_OPTION_F64, "0.9", "0", "1", "sampler"},
     {"seed", PROOFINFER_OPTION_U64, "1", "0", "18446744073709551615", "sampler"},
+    {"max_generations", PROOFINFER_OPTION_I64, "64", "1", "2048", "scheduler"},
+    {"prefill_chunk", PROOFINFER_OPTION_I64, "32", "1", "2048", "scheduler"},
     {"max_tokens", PROOFINFER_OPTION_I64, "0", "0", "2147483647", "generation"},
     {"stop_tokens", PROOFINFER_OPTION_TOKENS, "", "", "", "generation"},
 };
@@ -84,7 +89,9 @@ Status fail_bounds(Call *call, int index, const char *found) {
 }
 
 Status set_i64(Call *call, Options *options, int index, int64_t value) {
-  int64_t lowest = index == kThreads ? 1 : 0, highest = index == kThreads ? kMaxThreads : kMaxPositions;
+  bool counts_rows = index == kMaxGenerations || index == kPrefillChunk;
+  int64_t lowest = index == kThreads || counts_rows ? 1 : 0;
+  int64_t highest = index == kThreads ? kMaxThreads : counts_rows ? kMaxRows : kMaxPositions;
   if (value < lowest || value > highest) {
     char found[24];
     snprintf(found, sizeof(found), "%lld", (long long)value);
@@ -92,6 +99,8 @@ Status set_i64(Call *call, Options *options, int index, int64_t value) {
   }
   switch (index) {
     case kThreads: options->settings.threads = value; break;
+    case kMaxGenerations: options->settings.max_generations = value; break;
+    case kPrefillChunk: options->settings.prefill_chunk = value; break;
     case kContextLength: options->settings.context_length = value; break;
     default: options->settings.max_tokens = value; break;
   }

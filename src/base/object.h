@@ -22,6 +22,7 @@ enum class Kind : uint32_t {
   kSampler,
   kGeneration,
   kLedger,
+  kScheduler,
 };
 
 class Object {

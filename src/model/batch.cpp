@@ -120,16 +120,20 @@ void Batch::move_sessions() {
 Status Batch::evaluate(Cancel *cancel, Failure *failure) {
   Status status = enter_sessions(failure);
   if (status != kOk) return status;
-  status = prepare_pages(failure);
-  if (status == kOk) status = prepare_logits(failure);
-  if (status == kOk) {
-    FpScope contract;
-    status = evaluate_rows(cancel, failure);
-    for (size_t i = 0; status != kOk && i < count_; i++) items_[i].session->forget_logits(0);
-  }
-  if (status == kOk) move_sessions();
+  status = evaluate_entered(cancel, failure);
   leave_sessions(count_);
   if (status == kOk) clear();
+  return status;
+}
+
+Status Batch::evaluate_entered(Cancel *cancel, Failure *failure) {
+  Status status = prepare_pages(failure);
+  if (status == kOk) status = prepare_logits(failure);
+  if (status != kOk) return status;
+  FpScope contract;
+  status = evaluate_rows(cancel, failure);
+  for (size_t i = 0; status != kOk && i < count_; i++) items_[i].session->forget_logits(0);
+  if (status == kOk) move_sessions();
   return status;
 }
 

@@ -17,6 +17,9 @@ class Batch : public Object {
   Status add(Session *session, int32_t token, bool wants_logits, Failure *failure);
   // On failure no session has moved, the queue is kept, and logits are gone only after kCancelled.
   Status evaluate(Cancel *cancel, Failure *failure);
+  // The same for a caller that has entered every session of the queue.
+  Status evaluate_entered(Cancel *cancel, Failure *failure);
+  size_t count() const { return count_; }
   void clear();
   BusyFlag *busy() { return &busy_; }
 

@@ -20,7 +20,7 @@
 namespace proofinfer {
 
 // The values of the public PROOFINFER_STOP_ constants; src/api asserts that they agree.
-enum class StopReason : int32_t { kNone = 0, kToken = 1, kLength = 2, kContext = 3 };
+enum class StopReason : int32_t { kNone = 0, kToken = 1, kLength = 2, kContext = 3, kCancelled = 5 };
 
 class Generation : public Object {
  public:

@@ -40,6 +40,11 @@ Status KvCache::create(Ledger *ledger, const pi_kv_shape &shape, size_t context_
   return kOk;
 }
 
+uint64_t KvCache::needed_bytes(const pi_kv_shape &shape, size_t context_length) {
+  uint64_t page_count = (context_length + PI_PAGE_POSITIONS - 1) / PI_PAGE_POSITIONS;
+  return page_count * (sizeof(float *) + kHeaderBytes + pi_kv_page_count(&shape) * sizeof(float));
+}
+
 float *KvCache::make_page(Failure *failure) const {
   size_t bytes = kHeaderBytes + page_bytes_;
   void *memory = ledger_->account()->allocate(bytes, kPageAlignment, "KV cache", failure);

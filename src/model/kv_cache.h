@@ -19,6 +19,8 @@ class KvCache {
   // Reserves pages for context_length positions. ledger: must outlive the cache; its pages keep it alive. The first `count` positions are those
   // of `prefix` (nullptr with count 0): its full pages are shared, the one that is not full is copied.
   Status create(Ledger *ledger, const pi_kv_shape &shape, size_t context_length, const KvCache *prefix, size_t count, Failure *failure);
+  // Memory that create takes without a prefix, for a shape that it accepts.
+  static uint64_t needed_bytes(const pi_kv_shape &shape, size_t context_length);
   size_t context_length() const { return context_length_; }
 
   // Makes the pages of positions [begin, end) this cache's alone, so that they can be stored to. Positions below `filled` keep their keys and

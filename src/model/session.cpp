@@ -7,7 +7,7 @@ namespace proofinfer {
 // Positions reserved when the caller names no number and the model would allow more.
 static constexpr size_t kDefaultContextLength = 4096;
 
-static Status choose_context_length(const Model &model, int64_t wanted, size_t *length, Failure *failure) {
+Status Session::choose_context_length(const Model &model, int64_t wanted, size_t *length, Failure *failure) {
   size_t most = model.seq_len();
   if (wanted < 0 || static_cast<uint64_t>(wanted) > most)
     return fail(failure, kArgument, "context_length is %lld; expected 0 (default) to the model's seq_len %zu", (long long)wanted, most);
@@ -50,19 +50,26 @@ Status Session::make(const Model *model, const Settings &settings, const Session
   s->model_ = Ref<const Model>::share(model);
   s->kernels_ = settings.kernels ? settings.kernels : model->kernels();
   s->ledger_ = static_cast<Ref<Ledger> &&>(ledger);
-  status = s->reserve(length, prefix, failure);
+  status = s->reserve(length, !settings.evaluated_by_others, prefix, failure);
   if (status != kOk) return status;
   Team started(model->pool());  // starts the pool's threads, so that no append needs memory for them
   *session = made.take();
   return kOk;
 }
 
-Status Session::reserve(size_t context_length, const Session *prefix, Failure *failure) {
+uint64_t Session::needed_bytes(const Model &m, size_t context_length) {
+  pi_kv_shape shape = {m.n_layers(), m.n_kv_heads(), m.n_heads() / m.n_kv_heads(), m.head_size()};
+  return sizeof(Session) + sizeof(Ledger) + KvCache::needed_bytes(shape, context_length) +
+         (scores_count(m, context_length) + logits_stride(m)) * sizeof(float) +
+         context_length * (sizeof(*tokens_.data()) + sizeof(*logits_slot_.data()));
+}
+
+Status Session::reserve(size_t context_length, bool with_workspace, const Session *prefix, Failure *failure) {
   const Model &m = *model_;
   size_t position = prefix ? prefix->position() : 0;
   pi_kv_shape shape = {m.n_layers(), m.n_kv_heads(), m.n_heads() / m.n_kv_heads(), m.head_size()};
   Status status = kv_.create(ledger_.get(), shape, context_length, prefix ? &prefix->kv_ : nullptr, position, failure);
-  if (status == kOk) status = workspace_.create(memory(), m, context_length, failure);
+  if (status == kOk && with_workspace) status = workspace_.create(memory(), m, context_length, failure);
   if (status == kOk) status = scores_.allocate(memory(), scores_count(m, context_length), "attention scores", failure);
   if (status == kOk) status = tokens_.allocate(memory(), context_length, "token list", failure);
   if (status == kOk) status = logits_slot_.allocate(memory(), context_length, "token list", failure);

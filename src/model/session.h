@@ -26,6 +26,14 @@ class Session : public Object {
   Settings settings() const;
   Session(const MemoryHooks &hooks, uint64_t limit_bytes) : Object(kKind, hooks, limit_bytes) {}
 
+  // The positions that a session with this setting has: 0 is the default. kArgument: more than the model allows.
+  static Status choose_context_length(const Model &model, int64_t wanted, size_t *length, Failure *failure);
+
+  // Memory that a session takes which others evaluate, the object itself included.
+  static uint64_t needed_bytes(const Model &model, size_t context_length);
+  // What a batch does first for a session with so many tokens queued, done ahead: later on it needs no memory for it. kMemory, kLimit.
+  Status prepare(size_t count, Failure *failure) { return kv_.make_private(position(), position() + count, position(), failure); }
+
   // On failure the position has not moved. tokens: [count].
   Status append(const int32_t *tokens, size_t count, LogitsMode mode, Cancel *cancel, Failure *failure);
 
@@ -43,7 +51,7 @@ class Session : public Object {
  private:
   friend class Batch;
   static Status make(const Model *model, const Settings &settings, const Session *prefix, Session **session, Failure *failure);
-  Status reserve(size_t context_length, const Session *prefix, Failure *failure);
+  Status reserve(size_t context_length, bool with_workspace, const Session *prefix, Failure *failure);
   // All memory comes from the ledger, not from the object's own account: pages may outlive the session, in a clone of it.
   Account *memory() const { return ledger_->account(); }
   Status check_tokens(const int32_t *tokens, size_t count, Failure *failure) const;

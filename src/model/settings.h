@@ -22,6 +22,9 @@ struct Settings {
   double temperature = 0.0;
   double top_p = 0.9;
   uint64_t seed = 1;
+  bool evaluated_by_others = false;  // a session's: it has no workspace, and append is never called
+  int64_t max_generations = 64;
+  int64_t prefill_chunk = 32;
   int64_t max_tokens = 0;                // 0: no limit
   const int32_t *stop_tokens = nullptr;  // [stop_token_count], valid during the call
   size_t stop_token_count = 0;

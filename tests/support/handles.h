@@ -30,6 +30,7 @@ using Session = std::unique_ptr<proofinfer_session, Free<proofinfer_session_free
 using Batch = std::unique_ptr<proofinfer_batch, Free<proofinfer_batch_free>>;
 using Sampler = std::unique_ptr<proofinfer_sampler, Free<proofinfer_sampler_free>>;
 using Generation = std::unique_ptr<proofinfer_generation, Free<proofinfer_generation_free>>;
+using Scheduler = std::unique_ptr<proofinfer_scheduler, Free<proofinfer_scheduler_free>>;
 
 // What a call answered: its status and, of a failure, the message. Takes the error object over; checks that they agree.
 struct Answer {

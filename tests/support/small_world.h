@@ -2,6 +2,8 @@
 #ifndef PROOFINFER_TESTS_SUPPORT_SMALL_WORLD_H
 #define PROOFINFER_TESTS_SUPPORT_SMALL_WORLD_H
 
+#include <cstring>
+
 #include "support/checkpoint.h"
 #include "support/handles.h"
 
@@ -16,6 +18,17 @@ inline Shape small_shape() { return {16, 24, 2, 4, 2, int32_t(small_pieces().siz
 // Computed once: a test that changes the floating-point environment must not change the file.
 inline const std::vector<uint8_t> &small_checkpoint() {
   static const std::vector<uint8_t> bytes = legacy_checkpoint(small_shape(), 7);
+  return bytes;
+}
+
+// One NaN in the final norm makes every logit NaN.
+inline std::vector<uint8_t> checkpoint_with_nan() {
+  std::vector<uint8_t> bytes = small_checkpoint();
+  for (const TensorPlace &place : legacy_places(small_shape()))
+    if (place.name == "final_norm") {
+      uint32_t nan = 0x7FC00000u;
+      std::memcpy(&bytes[place.offset], &nan, 4);
+    }
   return bytes;
 }
 

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "support/small_world.h"
@@ -130,17 +129,6 @@ Story by_hand(const SmallWorld &world, const Choice &choice, const Ids &prompt) 
   EXPECT_TRUE(answer_of(proofinfer_stream_flush, stream.get(), buffer, sizeof(buffer), &needed).ok());
   run.text.append(buffer, needed);
   return run;
-}
-
-// One NaN in the final norm makes every logit NaN.
-std::vector<uint8_t> checkpoint_with_nan() {
-  std::vector<uint8_t> bytes = small_checkpoint();
-  for (const TensorPlace &place : legacy_places(small_shape()))
-    if (place.name == "final_norm") {
-      uint32_t nan = 0x7FC00000u;
-      std::memcpy(&bytes[place.offset], &nan, 4);
-    }
-  return bytes;
 }
 
 }  // namespace

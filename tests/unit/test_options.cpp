@@ -41,12 +41,14 @@ TEST(Options, are_listed_with_name_type_default_bounds_and_scope) {
   };
   const std::map<std::string, Row> expected = {
       {"threads", {PROOFINFER_OPTION_I64, "1", "model"}},
-      {"isa", {PROOFINFER_OPTION_TEXT, "auto", "model,session,batch"}},
-      {"memory_limit_bytes", {PROOFINFER_OPTION_U64, "0", "model,tokenizer,session,sampler,batch"}},
+      {"isa", {PROOFINFER_OPTION_TEXT, "auto", "model,session,batch,scheduler"}},
+      {"memory_limit_bytes", {PROOFINFER_OPTION_U64, "0", "model,tokenizer,session,sampler,batch,scheduler"}},
       {"context_length", {PROOFINFER_OPTION_I64, "0", "session"}},
       {"temperature", {PROOFINFER_OPTION_F64, "0", "sampler"}},
       {"top_p", {PROOFINFER_OPTION_F64, "0.9", "sampler"}},
       {"seed", {PROOFINFER_OPTION_U64, "1", "sampler"}},
+      {"max_generations", {PROOFINFER_OPTION_I64, "64", "scheduler"}},
+      {"prefill_chunk", {PROOFINFER_OPTION_I64, "32", "scheduler"}},
       {"max_tokens", {PROOFINFER_OPTION_I64, "0", "generation"}},
       {"stop_tokens", {PROOFINFER_OPTION_TOKENS, "", "generation"}},
   };
