@@ -1,4 +1,4 @@
-// A program of calls: options, sessions, appends, rewinds, batches, sampling, generations, streams, cancels, handles of the wrong kind, ids
+// A program of calls: options, sessions, appends, rewinds, batches, sampling, generations, streams, a scheduler, cancels, handles of the wrong kind, ids
 // that do not exist, handles freed in any order. Input: u8 that chooses the checkpoint's format, then one byte an operation and its arguments.
 #include "harness.h"
 
@@ -20,6 +20,7 @@ struct World {
   proofinfer_sampler *samplers[kSlots] = {};
   proofinfer_generation *generations[kSlots] = {};
   proofinfer_stream *streams[kSlots] = {};
+  proofinfer_scheduler *scheduler = nullptr;
 };
 
 // Values at the borders, and small ones.
@@ -45,7 +46,7 @@ bool is_token(int32_t token) { return token >= 0 && token < kFixedVocabSize; }
 
 void set_option(World *w, Reader *in) {
   proofinfer_options *o = w->options;
-  switch (in->u8() % 9) {
+  switch (in->u8() % 11) {
     case 0: call(proofinfer_options_set_i64, o, PROOFINFER_TEXT("context_length"), odd_number(in)); break;
     case 1: call(proofinfer_options_set_i64, o, PROOFINFER_TEXT("max_tokens"), odd_number(in)); break;
     case 2: call(proofinfer_options_set_f64, o, PROOFINFER_TEXT("temperature"), odd_double(in)); break;
@@ -63,6 +64,8 @@ void set_option(World *w, Reader *in) {
       break;
     }
     case 7: call(proofinfer_options_set_u64, o, PROOFINFER_TEXT("memory_limit_bytes"), uint64_t(in->u16()) * 16); break;
+    case 8: call(proofinfer_options_set_i64, o, PROOFINFER_TEXT("max_generations"), odd_number(in)); break;
+    case 9: call(proofinfer_options_set_i64, o, PROOFINFER_TEXT("prefill_chunk"), odd_number(in)); break;
     default: HOLDS(call(proofinfer_options_set_f64, o, PROOFINFER_TEXT("threads"), 1.0) == PROOFINFER_E_ARGUMENT); break;
   }
 }
@@ -226,6 +229,53 @@ void push(World *w, Reader *in) {
   if (status == PROOFINFER_OK) HOLDS(needed <= capacity && is_utf8(text, needed));
 }
 
+void take_piece(proofinfer_scheduler *s, Reader *in) {
+  char text[16];
+  size_t needed = 0;
+  uint64_t id = 7;
+  int32_t token = -2, stop = -2;
+  const size_t before = proofinfer_scheduler_count(s);
+  const int32_t status = call(proofinfer_scheduler_next, s, in->u8() % 4 ? uint64_t(0) : uint64_t(in->u8()), &id, &token, text,
+                              size_t(in->u8() % (sizeof(text) + 1)), &needed, &stop);
+  const bool leaves = s && id != 0 && status != PROOFINFER_E_BUFFER && (status != PROOFINFER_OK || stop != PROOFINFER_STOP_NONE);
+  HOLDS(proofinfer_scheduler_count(s) == before - leaves);
+  if (status != PROOFINFER_OK) return;
+  HOLDS(needed <= sizeof(text) && is_utf8(text, needed));
+  HOLDS(token == -1 || is_token(token));
+  HOLDS(id != 0 || (token == -1 && stop == PROOFINFER_STOP_NONE && needed == 0));
+}
+
+void schedule(World *w, Reader *in) {
+  proofinfer_scheduler *s = w->scheduler;
+  uint64_t id = 7;
+  switch (in->u8() % 6) {
+    case 0:
+      if (!s && w->model && w->tokenizer) {
+        Out<proofinfer_scheduler> made;
+        w->scheduler = made.of(call(proofinfer_scheduler_create, w->model, w->tokenizer, w->options, &made.handle));
+      }
+      break;
+    case 1: {
+      int32_t prompt[kMostTokens];
+      const size_t count = in->u8() % (kMostTokens + 1), before = proofinfer_scheduler_count(s);
+      for (size_t k = 0; k < count; k++) prompt[k] = odd_token(in);
+      const int32_t status = call(proofinfer_scheduler_submit, s, static_cast<const int32_t *>(prompt), count, w->options, &id);
+      HOLDS((id != 0) == (status == PROOFINFER_OK) && proofinfer_scheduler_count(s) == before + (id != 0));
+      break;
+    }
+    case 2: HOLDS((call(proofinfer_scheduler_add, s, w->generations[in->u8() % kSlots], &id) == PROOFINFER_OK) == (id != 0)); break;
+    case 3: call(proofinfer_scheduler_cancel, s, uint64_t(in->u8() % 16)); break;
+    case 4: {
+      size_t rows = 7;
+      const int32_t status = call(proofinfer_scheduler_step, s, in->u8() % 4 ? nullptr : w->cancel, &rows);
+      HOLDS(status == (s ? status == PROOFINFER_E_CANCELLED ? PROOFINFER_E_CANCELLED : PROOFINFER_OK : PROOFINFER_E_ARGUMENT));
+      HOLDS(status == PROOFINFER_OK || rows == 0);
+      break;
+    }
+    default: take_piece(s, in); break;
+  }
+}
+
 // Every handle where another kind is wanted.
 void misuse(World *w, Reader *in) {
   void *handles[] = {w->options,    w->model,       w->tokenizer,      w->cancel,    w->sessions[0],
@@ -289,7 +339,9 @@ void release(World *w, uint8_t what, size_t i) {
 }
 
 void run(World *w, Reader *in) {
-  switch (in->u8() % 16) {
+  const uint8_t operation = in->u8();
+  if (operation >= 240) return schedule(w, in);
+  switch (operation % 16) {
     case 0: set_option(w, in); break;
     case 1:
     case 2: make(w, in); break;
@@ -343,6 +395,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const size_t k = (order + i * 7) % kAll;
     release(&w, uint8_t(k % 8), k / 8);
   }
+  proofinfer_scheduler_free(w.scheduler);
   proofinfer_cancel_free(w.cancel);
   c.count_as_loaded();
   return 0;

@@ -15,10 +15,10 @@ type Option struct {
 // Threads sets how many threads compute, the caller's included (scope model; default 1).
 func Threads(n int) Option { return Option{"threads", int64(n)} }
 
-// ISA picks a kernel set by name, or "auto" (scopes model, session, batch). The results do not depend on it.
+// ISA picks a kernel set by name, or "auto" (scopes model, session, batch, scheduler). The results do not depend on it.
 func ISA(name string) Option { return Option{"isa", name} }
 
-// MemoryLimit sets the most bytes that the object may hold at once; 0: no limit (scopes model, tokenizer, session, sampler, batch).
+// MemoryLimit sets the most bytes that the object may hold at once; 0: no limit (scopes model, tokenizer, session, sampler, batch, scheduler).
 func MemoryLimit(bytes uint64) Option { return Option{"memory_limit_bytes", bytes} }
 
 // ContextLength sets the positions to reserve room for; 0: the model's, at most 4096 (scope session).
@@ -32,6 +32,12 @@ func TopP(p float64) Option { return Option{"top_p", p} }
 
 // Seed sets the random generator's initial state (scope sampler; default 1).
 func Seed(seed uint64) Option { return Option{"seed", seed} }
+
+// MaxGenerations sets how many generations a scheduler holds at once, 1 to 2048 (scope scheduler; default 64).
+func MaxGenerations(n int) Option { return Option{"max_generations", int64(n)} }
+
+// PrefillChunk sets how many prompt tokens one pass of a scheduler evaluates at most beside what decodes, 1 to 2048 (scope scheduler; default 32).
+func PrefillChunk(tokens int) Option { return Option{"prefill_chunk", int64(tokens)} }
 
 // MaxTokens sets the most tokens to generate; 0: until a stop token or the end of the context (scope generation).
 func MaxTokens(n int) Option { return Option{"max_tokens", int64(n)} }

@@ -37,7 +37,7 @@ BenchPlan read_plan(const Arguments &arguments) {
   plan.prompt_count = static_cast<size_t>(arguments.integer("prompt-tokens", kDefaultTokens, 1, 1 << 20));
   plan.decode_count = static_cast<size_t>(arguments.integer("decode-tokens", kDefaultTokens, 0, 1 << 20));
   plan.repeats = static_cast<size_t>(arguments.integer("repeats", kDefaultRepeats, 1, 10000));
-  plan.sessions = static_cast<size_t>(arguments.integer("sessions", 0, 0, 4096));
+  plan.sessions = static_cast<size_t>(arguments.integer("sessions", 0, 0, 2048));
   if (plan.sessions > 0 && plan.decode_count == 0) throw UsageProblem("--sessions measures decoding; --decode-tokens is 0");
   plan.bounds = !arguments.has("no-bounds");
   plan.quiet = arguments.has("quiet");
@@ -76,38 +76,65 @@ double time_decode(proofinfer_session *session, proofinfer_sampler *sampler, siz
   return seconds_now() - start;
 }
 
-// Sessions that have read the same prompt and decode together.
+// A tokenizer that fits any model: every piece is "a". Text costs the scheduler what it costs others.
+Tokenizer plain_tokenizer(int64_t vocab_size) {
+  const std::string piece("\0\0\0\0\1\0\0\0a", 9);  // score, length, bytes
+  std::string file("\1\0\0\0", 4);                  // the longest piece
+  for (int64_t i = 0; i < vocab_size; i++) file += piece;
+  return make<Tokenizer>(proofinfer_tokenizer_open_memory, file.data(), file.size(), static_cast<int32_t>(vocab_size), nullptr);
+}
+
+// Generations that have read the same prompt and decode together in a scheduler.
 class Together {
  public:
-  Together(const LoadedModel &model, const proofinfer_options *options, size_t count, const std::vector<int32_t> &prompt)
-      : prompt_count_(prompt.size()),
+  Together(const LoadedModel &model, proofinfer_options *options, const BenchPlan &plan, const std::vector<int32_t> &prompt)
+      : options_(options),
         last_(prompt.back()),
-        batch_(make<Batch>(proofinfer_batch_create, model.model.get(), count, options)) {
-    for (size_t i = 0; i < count; i++) {
+        prompt_count_(prompt.size()),
+        tokenizer_(plain_tokenizer(model.get(PROOFINFER_MODEL_VOCAB_SIZE))) {
+    call(proofinfer_options_set_i64, options, PROOFINFER_TEXT("max_generations"), static_cast<int64_t>(plan.sessions));
+    call(proofinfer_options_set_i64, options, PROOFINFER_TEXT("max_tokens"), static_cast<int64_t>(plan.decode_count));
+    call(proofinfer_options_set_tokens, options, PROOFINFER_TEXT("stop_tokens"), nullptr, size_t{0});
+    scheduler_ = make<Scheduler>(proofinfer_scheduler_create, model.model.get(), tokenizer_.get(), options);
+    for (size_t i = 0; i < plan.sessions; i++) {
       sessions_.push_back(make<Session>(proofinfer_session_create, model.model.get(), options));
       append_tokens(sessions_.back().get(), prompt.data(), prompt.size(), false);
     }
   }
-  // Tokens a second, of all sessions together: `count` greedy tokens of each.
-  double decode(proofinfer_sampler *sampler, size_t count) {
-    const double start = seconds_now();
-    for (size_t i = 0; i < count; i++) {
-      for (const Session &session : sessions_)
-        call(proofinfer_batch_add, batch_.get(), session.get(), sample_last(session.get(), sampler), 1);
-      call(proofinfer_batch_evaluate, batch_.get(), begin_operation());
-    }
-    const double seconds = seconds_now() - start;
+  // Tokens a second, of all generations together.
+  double decode(proofinfer_sampler *sampler) {
+    std::vector<Generation> generations;
+    uint64_t id = 0;
     for (const Session &session : sessions_) {
       call(proofinfer_session_rewind, session.get(), prompt_count_ - 1);
-      append_tokens(session.get(), &last_, 1, false);
+      generations.push_back(
+          make<Generation>(proofinfer_generation_create, session.get(), tokenizer_.get(), sampler, &last_, size_t{1}, options_));
+      call(proofinfer_scheduler_add, scheduler_.get(), generations.back().get(), &id);
     }
-    return static_cast<double>(count * sessions_.size()) / seconds;
+    const double start = seconds_now();
+    size_t token_count = 0;
+    while (proofinfer_scheduler_count(scheduler_.get()) > 0) {
+      call(proofinfer_scheduler_step, scheduler_.get(), begin_operation(), nullptr);
+      while (take()) token_count++;
+    }
+    return static_cast<double>(token_count) / (seconds_now() - start);
   }
 
  private:
-  size_t prompt_count_;
+  bool take() {
+    uint64_t id = 0;
+    int32_t token = -1, stop_reason = 0;
+    char text[8];
+    size_t bytes = 0;
+    call(proofinfer_scheduler_next, scheduler_.get(), uint64_t{0}, &id, &token, text, sizeof(text), &bytes, &stop_reason);
+    return id != 0;
+  }
+
+  proofinfer_options *options_;
   int32_t last_;  // of the prompt
-  Batch batch_;
+  size_t prompt_count_;
+  Tokenizer tokenizer_;
+  Scheduler scheduler_;
   std::vector<Session> sessions_;
 };
 
@@ -173,7 +200,7 @@ std::vector<Figure> measure_speed(const LoadedModel &model, proofinfer_options *
   time_prefill(session.get(), prompt);
   time_decode(session.get(), sampler.get(), plan.decode_count);
   std::optional<Together> together;
-  if (plan.sessions > 0 && plan.decode_count > 0) together.emplace(model, options, plan.sessions, prompt);
+  if (plan.sessions > 0 && plan.decode_count > 0) together.emplace(model, options, plan, prompt);
   const double peak_bytes = static_cast<double>(peak_memory_bytes());  // before the bounds' own memory
   const size_t threads = static_cast<size_t>(model.get(PROOFINFER_MODEL_THREADS));
   std::optional<ReadBandwidth> bandwidth;
@@ -184,7 +211,7 @@ std::vector<Figure> measure_speed(const LoadedModel &model, proofinfer_options *
     speeds.prefill.runs.push_back(static_cast<double>(plan.prompt_count) / time_prefill(session.get(), prompt));
     const double seconds = time_decode(session.get(), sampler.get(), plan.decode_count);
     if (plan.decode_count > 0) speeds.decode.runs.push_back(static_cast<double>(plan.decode_count) / seconds);
-    if (together) speeds.together.runs.push_back(together->decode(sampler.get(), plan.decode_count));
+    if (together) speeds.together.runs.push_back(together->decode(sampler.get()));
     if (bandwidth) speeds.bandwidth.runs.push_back(bandwidth->measure(seconds) / 1e9);
     if (bandwidth) speeds.arithmetic.runs.push_back(measure_multiply_add(threads) / 1e9);
   }

@@ -26,8 +26,9 @@ using Model = std::unique_ptr<proofinfer_model, Free<proofinfer_model_free>>;
 using Tokenizer = std::unique_ptr<proofinfer_tokenizer, Free<proofinfer_tokenizer_free>>;
 using Stream = std::unique_ptr<proofinfer_stream, Free<proofinfer_stream_free>>;
 using Session = std::unique_ptr<proofinfer_session, Free<proofinfer_session_free>>;
-using Batch = std::unique_ptr<proofinfer_batch, Free<proofinfer_batch_free>>;
 using Sampler = std::unique_ptr<proofinfer_sampler, Free<proofinfer_sampler_free>>;
+using Generation = std::unique_ptr<proofinfer_generation, Free<proofinfer_generation_free>>;
+using Scheduler = std::unique_ptr<proofinfer_scheduler, Free<proofinfer_scheduler_free>>;
 
 // A failure of the library, with its status for those who treat one apart.
 class ApiProblem : public Problem {

@@ -23,6 +23,9 @@ Scheduler::~Scheduler() {
 
 Status Scheduler::create(const Model *model, const Tokenizer *tokenizer, const Settings &settings, Scheduler **scheduler,
                          Failure *failure) {
+  if (static_cast<size_t>(tokenizer->vocab_size()) < model->vocab_size())
+    return fail(failure, kArgument, "the tokenizer has %d pieces; expected at least the model's vocab_size %zu", tokenizer->vocab_size(),
+                model->vocab_size());
   Ref<Scheduler> made(Object::make<Scheduler>(settings.hooks, settings.memory_limit_bytes, "scheduler", failure));
   if (!made) return failure->status;
   Scheduler *s = made.get();

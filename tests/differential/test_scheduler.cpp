@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kJobs = 64;
 constexpr uint64_t kDefaultSeed = 20260210;
-constexpr uint64_t kDefaultRounds = 24;
+constexpr uint64_t kDefaultRounds = 12;
 
 struct Drawn {
   Job job;

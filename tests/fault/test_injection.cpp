@@ -10,7 +10,7 @@
 
 #include "fault/inject.h"
 #include "support/files.h"
-#include "support/small_world.h"
+#include "support/scheduling.h"
 
 namespace proofinfer_test {
 
@@ -429,6 +429,80 @@ TEST(FaultInjection, making_a_generation_and_pulling_from_it) {
         kAllocationModes);
   ASSERT_TRUE(answer_of(proofinfer_session_rewind, used.session.get(), size_t(3)).ok());
   used.check();
+}
+
+TEST(FaultInjection, a_scheduler_and_what_is_submitted_to_it) {
+  Used used;
+  const proofinfer_model *model = used.world.model.get();
+  const proofinfer_tokenizer *tokenizer = used.world.tokenizer.get();
+  Scheduler scheduler;
+  sweep(
+      maker("scheduler create", &scheduler, [&] { return make_into(&scheduler, proofinfer_scheduler_create, model, tokenizer, nullptr); }),
+      kAllocationModes);
+
+  scheduler = make_scheduler(used.world.model, used.world.tokenizer);
+  Job job;
+  job.prompt = small_tokens(20);
+  job.temperature = 1.0;
+  job.max_tokens = 5;
+  const Output alone = run_alone(used.world.model, used.world.tokenizer, job);
+  const uint64_t held = proofinfer_scheduler_memory_bytes(scheduler.get());
+  const Options options = job.options();
+  uint64_t id = 0;
+  sweep({"scheduler submit",
+         [&] { return answer_of(proofinfer_scheduler_submit, scheduler.get(), job.prompt.data(), job.prompt.size(), options.get(), &id); },
+         [&](bool succeeded) {
+           EXPECT_EQ(proofinfer_scheduler_count(scheduler.get()), succeeded ? 1u : 0u);
+           std::map<uint64_t, Output> outputs;
+           drain(scheduler, &outputs);
+           if (succeeded) {
+             EXPECT_EQ(outputs[id], alone);
+           }
+           EXPECT_EQ(proofinfer_scheduler_memory_bytes(scheduler.get()), held);
+         }},
+        kAllocationModes);
+  scheduler.reset();
+  used.check();
+}
+
+// The one memory that a step may need: pages that an added generation's session shares with a clone.
+TEST(FaultInjection, steps_of_a_scheduler_with_a_session_whose_pages_are_shared) {
+  Used used;
+  Scheduler scheduler = make_scheduler(used.world.model, used.world.tokenizer);
+  Job job;
+  job.prompt = small_tokens(100);
+  job.max_tokens = 5;
+  const Output alone = run_alone(used.world.model, used.world.tokenizer, job);
+  const Options options = job.options();
+  Sampler sampler = make_sampler(small_shape().vocab(), options.get());
+  Session session, clone;
+  Generation generation;
+  std::map<uint64_t, Output> outputs;
+  uint64_t id = 0;
+  sweep({"scheduler step",
+         [&] {
+           drain(scheduler, &outputs);
+           return outputs[id].answer;
+         },
+         [&](bool succeeded) {
+           if (!succeeded) {
+             // It has left as it was; its session has not moved, and it can come again.
+             EXPECT_EQ(proofinfer_session_position(session.get()), 40u);
+             EXPECT_TRUE(answer_of(proofinfer_scheduler_add, scheduler.get(), generation.get(), &id).ok());
+             drain(scheduler, &outputs);
+           }
+           EXPECT_EQ(outputs[id], alone);
+           outputs.clear(), generation.reset(), clone.reset(), session.reset();
+         },
+         [&] {
+           session = make_session(used.world.model);
+           ASSERT_TRUE(append(session, job.prompt, PROOFINFER_LOGITS_NONE).ok());
+           ASSERT_TRUE(make_into(&clone, proofinfer_session_clone, session.get(), nullptr).ok());
+           ASSERT_TRUE(answer_of(proofinfer_session_rewind, session.get(), size_t(40)).ok());
+           generation = make_generation(session, used.world.tokenizer, sampler, {job.prompt.begin() + 40, job.prompt.end()}, options.get());
+           ASSERT_TRUE(answer_of(proofinfer_scheduler_add, scheduler.get(), generation.get(), &id).ok());
+         }},
+        kAllocationModes);
 }
 
 TEST(FaultInjection, converting) {

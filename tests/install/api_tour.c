@@ -128,6 +128,39 @@ static size_t generate(const proofinfer_model *model, const proofinfer_tokenizer
   return yielded;
 }
 
+static void schedule(const proofinfer_model *model, const proofinfer_tokenizer *tokenizer, const proofinfer_options *options,
+                     const int32_t *tokens, size_t count) {
+  proofinfer_error *error = NULL;
+  proofinfer_scheduler *scheduler = NULL;
+  proofinfer_session *session = NULL;
+  proofinfer_sampler *sampler = NULL;
+  proofinfer_generation *generation = NULL;
+  uint64_t id = 0, cancelled = 0;
+  int64_t vocab_size = 0;
+  int32_t token = 0, stop = 0;
+  size_t needed = 0, rows = 0;
+  char text[256];
+  DO(proofinfer_model_get_i64(model, PROOFINFER_MODEL_VOCAB_SIZE, &vocab_size, &error));
+  DO(proofinfer_scheduler_create(model, tokenizer, options, &scheduler, &error));
+  DO(proofinfer_scheduler_submit(scheduler, tokens, count, options, &id, &error));
+  DO(proofinfer_scheduler_submit(scheduler, tokens, 1, options, &cancelled, &error));
+  DO(proofinfer_session_create(model, options, &session, &error));
+  DO(proofinfer_sampler_create((int32_t)vocab_size, options, &sampler, &error));
+  DO(proofinfer_generation_create(session, tokenizer, sampler, tokens, 1, options, &generation, &error));
+  DO(proofinfer_scheduler_add(scheduler, generation, &id, &error));
+  DO(proofinfer_scheduler_cancel(scheduler, cancelled, &error));
+  check(proofinfer_scheduler_memory_bytes(scheduler) > 0, "memory of a scheduler", NULL);
+  while (proofinfer_scheduler_count(scheduler) > 0) {
+    DO(proofinfer_scheduler_step(scheduler, NULL, &rows, &error));
+    do DO(proofinfer_scheduler_next(scheduler, 0, &id, &token, text, sizeof(text), &needed, &stop, &error));
+    while (id != 0);
+  }
+  proofinfer_scheduler_free(scheduler);
+  proofinfer_generation_free(generation);
+  proofinfer_sampler_free(sampler);
+  proofinfer_session_free(session);
+}
+
 static void stream(const proofinfer_tokenizer *tokenizer, const int32_t *tokens, size_t count) {
   proofinfer_error *error = NULL;
   proofinfer_stream *made = NULL;
@@ -174,6 +207,7 @@ int main(int argc, char **argv) {
   evaluate_batch(model, options, tokens);
   stream(tokenizer, tokens, count);
   yielded = generate(model, tokenizer, options, tokens, count, vocab_size);
+  schedule(model, tokenizer, options, tokens, count);
   check(yielded == 70, "seventy tokens", NULL);
   proofinfer_options_free(options);
   proofinfer_tokenizer_free(tokenizer);

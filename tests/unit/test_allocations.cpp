@@ -141,6 +141,48 @@ TEST(Allocations, two_hundred_sampled_tokens_with_their_text_take_none) {
   }
 }
 
+TEST(Allocations, the_steps_of_a_scheduler_take_none) {
+  for (int64_t threads : {1, 3}) {
+    Options options = make_options();
+    CountingAllocator allocator;
+    allocator.install(options);
+    set(options, "threads", threads);
+    set_u64(options, "share_from_bytes", 0);
+    set_f64(options, "temperature", 1.0);
+    set(options, "max_tokens", 100);
+    SmallWorld world(options.get());
+    proofinfer_scheduler *made = nullptr;
+    ASSERT_TRUE(answer_of(proofinfer_scheduler_create, world.model.get(), world.tokenizer.get(), options.get(), &made).ok());
+    Scheduler scheduler(made);
+    std::vector<int32_t> prompt = small_tokens(50);
+    uint64_t whose = 0;
+    for (size_t i = 0; i < 5; i++)
+      ASSERT_TRUE(
+          answer_of(proofinfer_scheduler_submit, scheduler.get(), prompt.data(), prompt.size() - i * 7, options.get(), &whose).ok());
+    uint64_t by_hooks = allocator.calls(), by_interposition = 0;
+    size_t tokens = 0;
+    int32_t failures = 0;
+    {
+      Counting counting;
+      while (proofinfer_scheduler_count(scheduler.get()) > 0) {
+        failures += proofinfer_scheduler_step(scheduler.get(), nullptr, nullptr, nullptr);
+        do {
+          char text[256];
+          size_t needed = 0;
+          int32_t id = -1, stop = -1;
+          failures += proofinfer_scheduler_next(scheduler.get(), 0, &whose, &id, text, sizeof(text), &needed, &stop, nullptr);
+          tokens += id >= 0;
+        } while (whose != 0);
+      }
+      by_interposition = counting.count();
+    }
+    EXPECT_EQ(failures, 0);
+    EXPECT_GT(tokens, 100u);
+    EXPECT_EQ(allocator.calls() - by_hooks, 0u) << "threads " << threads;
+    EXPECT_EQ(by_interposition, 0u) << "threads " << threads;
+  }
+}
+
 TEST(Allocations, rewinding_and_reading_logits_take_none) {
   Options options = make_options();
   CountingAllocator allocator;

@@ -73,6 +73,14 @@ TEST(ApiArguments, null_handles_are_errors_in_every_function) {
   EXPECT_ARGUMENT(proofinfer_generation_create, nullptr, nullptr, nullptr, &one, size_t(1), nullptr, nullptr);
   EXPECT_ARGUMENT(proofinfer_generation_next, nullptr, nullptr, &id, nullptr, size_t(0), &needed, &stop);
   EXPECT_ARGUMENT(proofinfer_generation_force, nullptr, 1);
+  uint64_t number = 7;
+  EXPECT_ARGUMENT(proofinfer_scheduler_create, nullptr, nullptr, nullptr, nullptr);
+  EXPECT_ARGUMENT(proofinfer_scheduler_submit, nullptr, &one, size_t(1), nullptr, &number);
+  EXPECT_EQ(number, 0u);
+  EXPECT_ARGUMENT(proofinfer_scheduler_add, nullptr, nullptr, &number);
+  EXPECT_ARGUMENT(proofinfer_scheduler_cancel, nullptr, uint64_t(1));
+  EXPECT_ARGUMENT(proofinfer_scheduler_step, nullptr, nullptr, &count);
+  EXPECT_ARGUMENT(proofinfer_scheduler_next, nullptr, uint64_t(0), &number, &id, nullptr, size_t(0), &needed, &stop);
 }
 
 TEST(ApiArguments, null_is_freed_and_asked_without_harm) {
@@ -86,6 +94,9 @@ TEST(ApiArguments, null_is_freed_and_asked_without_harm) {
   proofinfer_batch_free(nullptr);
   proofinfer_sampler_free(nullptr);
   proofinfer_generation_free(nullptr);
+  proofinfer_scheduler_free(nullptr);
+  EXPECT_EQ(proofinfer_scheduler_count(nullptr), 0u);
+  EXPECT_EQ(proofinfer_scheduler_memory_bytes(nullptr), 0u);
   proofinfer_cancel_request(nullptr);
   proofinfer_cancel_reset(nullptr);
   proofinfer_cancel_progress(nullptr, nullptr, nullptr);
@@ -178,6 +189,7 @@ TEST(ApiArguments, a_handle_of_another_kind_is_not_freed_and_not_changed) {
   proofinfer_sampler_free(static_cast<proofinfer_sampler *>(handle));
   proofinfer_generation_free(static_cast<proofinfer_generation *>(handle));
   proofinfer_stream_free(static_cast<proofinfer_stream *>(handle));
+  proofinfer_scheduler_free(static_cast<proofinfer_scheduler *>(handle));
   proofinfer_options_free(static_cast<proofinfer_options *>(handle));
   proofinfer_error_free(static_cast<proofinfer_error *>(handle));
   proofinfer_session_free(reinterpret_cast<proofinfer_session *>(world.model.get()));

@@ -80,7 +80,7 @@ TEST(Scheduler, a_step_holds_one_token_of_each_that_decodes_and_one_chunk_of_pro
     Scheduler scheduler = make_scheduler(world.model, world.tokenizer, scheduler_options(16, int64_t(chunk)).get());
     Outputs outputs;
     std::vector<uint64_t> running;
-    for (size_t i = 0; i < 4; i++) running.push_back(submit(scheduler, job_of(1, 400, i)));
+    for (size_t i = 0; i < 4; i++) running.push_back(submit(scheduler, job_of(1, 450, i)));
     EXPECT_EQ(step(scheduler), 4u);
     for (size_t i = 0; i < 8; i++) submit(scheduler, job_of(90, 1, i));
     for (size_t steps = 0, prompt_tokens = 0; prompt_tokens < 8 * 90 && steps < 400; steps++) {
@@ -402,6 +402,7 @@ TEST(Scheduler, what_is_wrong_with_one_generation_ends_that_one) {
   Model nan = open_model(checkpoint_with_nan());
   Scheduler other = make_scheduler(nan, world.tokenizer);
   uint64_t id = submit(other, job);
+  outputs.clear();
   drain(other, &outputs);
   EXPECT_EQ(outputs[id].answer.status, PROOFINFER_E_NOT_FINITE);
 }

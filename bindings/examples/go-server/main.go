@@ -27,10 +27,11 @@ const (
 	shutdownTime     = 5 * time.Second // for requests that run when SIGTERM comes; then they are cancelled
 )
 
-// server shares one model among its requests. A request holds a place in line from its arrival to its end, and a slot while it has a session.
+// server shares one model among its requests. A request holds a place in line from its arrival to its end, and a slot while it is in the scheduler.
 type server struct {
 	model     *proofinfer.Model
 	tokenizer *proofinfer.Tokenizer
+	scheduler *proofinfer.Scheduler
 	line      chan struct{}
 	slots     chan struct{}
 
@@ -104,34 +105,21 @@ func (s *server) completion(w http.ResponseWriter, r *http.Request) {
 	s.serve(w, r, q)
 }
 
-// serve runs one completion in a session of its own.
+// serve runs one completion beside the others.
 func (s *server) serve(w http.ResponseWriter, r *http.Request, q request) {
-	options := []proofinfer.Option{proofinfer.MaxTokens(q.MaxTokens), proofinfer.Temperature(q.Temperature), proofinfer.Seed(q.Seed)}
 	prompt, err := s.tokenizer.Encode(q.Prompt, proofinfer.AddBOS)
 	if err != nil {
 		refuse(w, statusOf(err), err)
 		return
 	}
-	session, err := s.model.NewSession(proofinfer.ContextLength(min(len(prompt)+q.MaxTokens, s.model.Info().SeqLen)))
+	job, err := s.scheduler.Submit(r.Context(), prompt, proofinfer.MaxTokens(q.MaxTokens), proofinfer.Temperature(q.Temperature), proofinfer.Seed(q.Seed))
 	if err != nil {
 		refuse(w, statusOf(err), err)
 		return
 	}
-	defer session.Close()
-	sampler, err := proofinfer.NewSampler(s.model.VocabSize(), options...)
-	if err != nil {
-		refuse(w, statusOf(err), err)
-		return
-	}
-	defer sampler.Close()
-	generation, err := session.Generate(s.tokenizer, sampler, prompt, options...)
-	if err != nil {
-		refuse(w, statusOf(err), err)
-		return
-	}
-	defer generation.Close()
+	defer job.Close()
 
-	if err := stream(r.Context(), w, generation); err != nil {
+	if err := stream(w, job); err != nil {
 		s.dropped.Add(1)
 		if r.Context().Err() == nil {
 			log.Print(err)
@@ -141,27 +129,27 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, q request) {
 	s.completed.Add(1)
 }
 
-// stream sends each piece of text as an event of its own, and a last one that says why the generation stopped. The end of ctx, which is the client
-// leaving, stops it.
-func stream(ctx context.Context, w http.ResponseWriter, generation *proofinfer.Generation) error {
+// stream sends each piece of text as an event of its own, and a last one that says why the generation stopped. The client's leaving stops it.
+func stream(w http.ResponseWriter, job *proofinfer.Job) error {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	out := http.NewResponseController(w)
-	tokens := 0
-	for piece, err := range generation.All(ctx) {
+	tokens, stop := 0, proofinfer.NotStopped
+	for piece, err := range job.All() {
 		if err != nil {
 			return err
 		}
 		if piece.Token != proofinfer.NoToken && piece.Stop != proofinfer.StoppedToken {
 			tokens++
 		}
+		stop = piece.Stop
 		if piece.Text != "" {
 			if err := send(w, out, map[string]any{"text": piece.Text}); err != nil {
 				return err
 			}
 		}
 	}
-	return send(w, out, map[string]any{"done": true, "stop_reason": generation.Stop().String(), "tokens": tokens})
+	return send(w, out, map[string]any{"done": true, "stop_reason": stop.String(), "tokens": tokens})
 }
 
 func send(w http.ResponseWriter, out *http.ResponseController, event any) error {
@@ -228,8 +216,13 @@ func run(address, modelPath, tokenizerPath string, sessions, waiting, threads in
 		return err
 	}
 	defer tokenizer.Close()
+	scheduler, err := model.NewScheduler(tokenizer, proofinfer.MaxGenerations(sessions))
+	if err != nil {
+		return err
+	}
+	defer scheduler.Close()
 
-	s := &server{model: model, tokenizer: tokenizer, line: make(chan struct{}, sessions+waiting), slots: make(chan struct{}, sessions)}
+	s := &server{model: model, tokenizer: tokenizer, scheduler: scheduler, line: make(chan struct{}, sessions+waiting), slots: make(chan struct{}, sessions)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/completion", s.completion)
 	mux.HandleFunc("GET /status", s.status)

@@ -112,8 +112,8 @@ class Service {
   dropped = 0;
   refused = 0;
   running = new Set(); // controllers of the requests
-  constructor(model, tokenizer, slots) {
-    Object.assign(this, { model, tokenizer, slots });
+  constructor(model, tokenizer, scheduler, slots) {
+    Object.assign(this, { model, tokenizer, scheduler, slots });
   }
 
   async handle(request, response) {
@@ -144,13 +144,10 @@ class Service {
     }
   }
 
-  /** Runs one completion in a session of its own. */
+  /** Runs one completion beside the others. */
   async serve(response, prompt, settings, signal) {
-    const contextLength = Math.min(prompt.length + settings.maxTokens, this.model.info.seqLen);
-    const session = await this.model.createSession({ contextLength, signal });
-    let generation;
+    const generation = await this.scheduler.submit(prompt, { ...settings, signal });
     try {
-      generation = session.generate(this.tokenizer, prompt, { ...settings, signal });
       response.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' });
       let tokens = 0;
       for await (const { token, text, stopReason } of generation) {
@@ -160,7 +157,7 @@ class Service {
       await send(response, { done: true, stop_reason: generation.stopReason, tokens }, signal);
       response.end();
     } finally {
-      await Promise.all([generation?.close(), session.close()]);
+      await generation.close();
     }
   }
 
@@ -198,7 +195,8 @@ const { values: flags } = parseArgs({
 
 const model = await Model.open(flags.model, { threads: Number(flags.threads) });
 const tokenizer = await Tokenizer.open(flags.tokenizer, model);
-const service = new Service(model, tokenizer, new Slots(Number(flags.sessions), Number(flags.waiting)));
+const scheduler = model.createScheduler(tokenizer, { maxGenerations: Number(flags.sessions) });
+const service = new Service(model, tokenizer, scheduler, new Slots(Number(flags.sessions), Number(flags.waiting)));
 const server = createServer((request, response) => service.handle(request, response));
 const [, host, port] = flags.listen.match(/^(.*):(\d+)$/);
 server.listen(Number(port), host, () => console.log(`listening on http://${host}:${server.address().port}`));
@@ -213,7 +211,7 @@ async function stop() {
     server.closeIdleConnections?.();
   });
   clearTimeout(late);
-  await Promise.all([tokenizer.close(), model.close()]);
+  await Promise.all([scheduler.close(), tokenizer.close(), model.close()]);
   console.log('stopped');
 }
 process.on('SIGTERM', stop);

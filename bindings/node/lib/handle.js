@@ -64,7 +64,7 @@ class Handle {
 // The back-stop for objects that were not closed.
 const forgotten = new FinalizationRegistry((handle) => handle.close());
 
-const LARGE = new Set(['model', 'session', 'batch', 'tokenizer']);
+const LARGE = new Set(['model', 'session', 'batch', 'tokenizer', 'scheduler']);
 const handles = new WeakMap();
 
 /** The handle of a public object. */

@@ -80,6 +80,15 @@ export interface BatchOptions {
   isa?: string | undefined;
   memoryLimit?: number | bigint | undefined;
 }
+export interface SchedulerOptions {
+  /** Generations that it holds at once, 1 to 2048; default 64. */
+  maxGenerations?: number | undefined;
+  /** Most prompt tokens that one pass evaluates beside what decodes, 1 to 2048; default 32. */
+  prefillChunk?: number | undefined;
+  isa?: string | undefined;
+  /** Most bytes that it and its generations may hold; 0: no limit. */
+  memoryLimit?: number | bigint | undefined;
+}
 export interface SamplerOptions {
   /** 0 (default): the likeliest token each time. */
   temperature?: number | undefined;
@@ -156,6 +165,8 @@ export class Model {
   createSession(options?: SessionOptions): Promise<Session>;
   /** Makes a batch with room for maxRows tokens a pass, 1 to 4096. */
   createBatch(maxRows: number, options?: BatchOptions): Batch;
+  /** Makes a scheduler for generations with a tokenizer. */
+  createScheduler(tokenizer: Tokenizer, options?: SchedulerOptions): Scheduler;
 }
 export interface Model extends Handle {}
 
@@ -261,3 +272,31 @@ export class Generation implements AsyncIterableIterator<Piece> {
   force(token: number): void;
 }
 export interface Generation extends Handle {}
+
+/**
+ * Runs many generations of one model together: each pass over the weights gives a token to every one that decodes, and the tokens and text of each are
+ * those of running alone. Passes run on a pool thread while there is work.
+ */
+export class Scheduler {
+  private constructor();
+  /** How many generations have not left. */
+  readonly count: number;
+  readonly memoryBytes: number;
+  /** Hands in a prompt. PROOFINFER_E_LIMIT: the scheduler is full, or its memory; the message says what is needed and available. */
+  submit(
+    prompt: Iterable<number>,
+    options?: GenerationOptions & SamplerOptions & { contextLength?: number | undefined },
+  ): Promise<Job>;
+}
+export interface Scheduler extends Handle {}
+
+/** One generation in a scheduler: an async iterator of pieces. A break cancels it, as its signal and close() do. */
+export class Job implements AsyncIterableIterator<Piece> {
+  private constructor();
+  readonly stopReason: StopReason | null;
+  next(): Promise<IteratorResult<Piece, undefined>>;
+  return(value?: unknown): Promise<IteratorResult<Piece, undefined>>;
+  [Symbol.asyncIterator](): this;
+  /** Cancels what is left, and resolves when its memory has been given back. */
+  close(): Promise<void>;
+}

@@ -9,6 +9,7 @@ export { Session } from './session.js';
 export { Batch } from './batch.js';
 export { Sampler } from './sampler.js';
 export { Generation } from './generation.js';
+export { Job, Scheduler } from './scheduler.js';
 import { pathBytes } from './model.js';
 import { INT32, integer } from './options.js';
 import { run } from './work.js';

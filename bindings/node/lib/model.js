@@ -2,6 +2,7 @@ import { Owner, own, pointerOf } from './handle.js';
 import { bytesOf, call, create, native } from './native.js';
 import { size, withOptions } from './options.js';
 import { run } from './work.js';
+import { Scheduler } from './scheduler.js';
 import { Session } from './session.js';
 import { Batch } from './batch.js';
 
@@ -85,6 +86,11 @@ export class Model extends Owner {
   /** Makes an empty session; its room is reserved on a pool thread. */
   async createSession(options = {}) {
     return Session.create(this, options);
+  }
+
+  /** Makes a scheduler for generations with a tokenizer. */
+  createScheduler(tokenizer, options = {}) {
+    return Scheduler.create(this, tokenizer, options);
   }
 
   /** Makes a batch with room for maxRows tokens a pass. */

@@ -87,6 +87,14 @@ const SIGNATURES = {
   generation_next: ['int32', [P, P, P, P, 'size_t', P, P, P]],
   generation_force: ['int32', [P, 'int32', P]],
   generation_free: ['void', [P]],
+  scheduler_create: ['int32', [P, P, P, P, P]],
+  scheduler_submit: ['int32', [P, P, 'size_t', P, P, P]],
+  scheduler_cancel: ['int32', [P, 'uint64', P]],
+  scheduler_step: ['int32', [P, P, P, P]],
+  scheduler_next: ['int32', [P, 'uint64', P, P, P, 'size_t', P, P, P]],
+  scheduler_count: ['size_t', [P]],
+  scheduler_memory_bytes: ['uint64', [P]],
+  scheduler_free: ['void', [P]],
 };
 
 export const OK = 0;

@@ -11,6 +11,8 @@ const NAMES = {
   temperature: ['temperature', 'f64'],
   topP: ['top_p', 'f64'],
   seed: ['seed', 'u64'],
+  maxGenerations: ['max_generations', 'i64'],
+  prefillChunk: ['prefill_chunk', 'i64'],
   maxTokens: ['max_tokens', 'i64'],
   stopTokens: ['stop_tokens', 'tokens'],
 };

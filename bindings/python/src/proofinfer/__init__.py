@@ -35,6 +35,7 @@ from .errors import (
 from .generation import Generation, Piece, StopReason
 from .model import Model, Tensor, convert
 from .sampler import Sampler
+from .scheduler import Event, Scheduler
 from .session import Batch, Session
 from .tokenizer import Stream, Tokenizer, TokenPiece
 
@@ -111,6 +112,7 @@ __all__ = [
     "CancelledError",
     "ClosedError",
     "ContextError",
+    "Event",
     "FormatError",
     "Generation",
     "InternalError",
@@ -125,6 +127,7 @@ __all__ = [
     "Piece",
     "ProofinferError",
     "Sampler",
+    "Scheduler",
     "Session",
     "StateError",
     "StopReason",

@@ -88,6 +88,15 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "generation_next": (c_int32, (P, P, P, P, c_size_t, P, P, P)),
     "generation_force": (c_int32, (P, c_int32, P)),
     "generation_free": (None, (P,)),
+    "scheduler_create": (c_int32, (P, P, P, P, P)),
+    "scheduler_submit": (c_int32, (P, P, c_size_t, P, P, P)),
+    "scheduler_add": (c_int32, (P, P, P, P)),
+    "scheduler_cancel": (c_int32, (P, c_uint64, P)),
+    "scheduler_step": (c_int32, (P, P, P, P)),
+    "scheduler_next": (c_int32, (P, c_uint64, P, P, P, c_size_t, P, P, P)),
+    "scheduler_count": (c_size_t, (P,)),
+    "scheduler_memory_bytes": (c_uint64, (P,)),
+    "scheduler_free": (None, (P,)),
 }
 
 LOGITS = {"none": 0, "last": 1, "all": 2}

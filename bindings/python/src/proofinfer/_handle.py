@@ -129,6 +129,8 @@ _OPTION_KINDS = {
     "temperature": "f64",
     "top_p": "f64",
     "seed": "u64",
+    "max_generations": "i64",
+    "prefill_chunk": "i64",
     "max_tokens": "i64",
     "stop_tokens": "tokens",
 }

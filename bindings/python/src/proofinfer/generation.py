@@ -29,6 +29,8 @@ class StopReason(enum.Enum):
     """max_tokens reached."""
     CONTEXT = 3
     """The session has no room for another token."""
+    CANCELLED = 5
+    """Scheduler.cancel took it out."""
 
 
 # Makes a named tuple without its Python-level constructor.
