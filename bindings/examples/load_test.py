@@ -3,7 +3,7 @@
 
 The command gets --listen, --model, --tokenizer, --sessions and --waiting. 200 requests, 8 at a time, a third of them dropped in the middle of
 decoding: every completed stream must be byte-identical to the program's output, the session count must return to 0, memory must stay below a
-fixed limit after warm-up, and SIGTERM must let a running request finish and then end the process with status 0. Prints a line for each check;
+fixed limit after warm-up, 8 clients must get more tokens a second than one at a time, and SIGTERM must let a running request finish and then end the process with status 0. Prints a line for each check;
 the exit status is 0 if all hold."""
 import argparse
 import array
