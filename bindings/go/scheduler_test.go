@@ -60,6 +60,7 @@ func TestSchedulerContextsAndClosing(t *testing.T) {
 	scheduler := must(w.model.NewScheduler(w.tokenizer, MaxGenerations(3)))(t)
 	endless := []Option{StopTokens(), ContextLength(200)}
 	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
 	cause := errors.New("enough")
 	job := must(scheduler.Submit(ctx, []int32{1}, endless...))(t)
 	read := 0
