@@ -38,9 +38,11 @@ TEST(ApiNames, a_handle_of_another_kind_is_called_by_its_name) {
   proofinfer_cancel *cancel = nullptr;
   proofinfer_stream *stream = nullptr;
   proofinfer_batch *batch = nullptr;
+  proofinfer_scheduler *scheduler = nullptr;
   ASSERT_TRUE(answer_of(proofinfer_cancel_create, &cancel).ok());
   ASSERT_TRUE(answer_of(proofinfer_stream_create, world.tokenizer.get(), -1, &stream).ok());
   ASSERT_TRUE(answer_of(proofinfer_batch_create, world.model.get(), size_t(1), nullptr, &batch).ok());
+  ASSERT_TRUE(answer_of(proofinfer_scheduler_create, world.model.get(), world.tokenizer.get(), nullptr, &scheduler).ok());
   proofinfer_error *error = nullptr;
   ASSERT_NE(proofinfer_session_rewind(nullptr, 0, &error), PROOFINFER_OK);
 
@@ -57,8 +59,10 @@ TEST(ApiNames, a_handle_of_another_kind_is_called_by_its_name) {
   EXPECT_EQ(model_is(batch), "model is a batch; expected a model");
   EXPECT_EQ(model_is(sampler.get()), "model is a sampler; expected a model");
   EXPECT_EQ(model_is(generation.get()), "model is a generation; expected a model");
+  EXPECT_EQ(model_is(scheduler), "model is a scheduler; expected a model");
   EXPECT_EQ(model_is(nullptr), "model is NULL; expected a model");
 
+  proofinfer_scheduler_free(scheduler);
   proofinfer_error_free(error);
   proofinfer_batch_free(batch);
   proofinfer_stream_free(stream);
