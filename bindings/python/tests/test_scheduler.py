@@ -25,7 +25,7 @@ class Scheduling(support.SmallTest):
             for event in scheduler:
                 self.assertIsNone(event.error)
                 tokens, text, _ = got.get(event.id, ([], "", None))
-                got[event.id] = (tokens + [event.token], text + event.text, event.stop_reason)
+                got[event.id] = ([*tokens, event.token], text + event.text, event.stop_reason)
             self.assertEqual(scheduler.count, 0)
             for number, (prompt, options) in asked.items():
                 self.assertEqual(got[number], self.alone(prompt, **options))
@@ -38,13 +38,14 @@ class Scheduling(support.SmallTest):
             self.assertIsNone(scheduler.next())
             self.assertGreater(scheduler.step(), 0)
             self.assertIsNone(scheduler.next(number + 1))
-            self.assertEqual(scheduler.next(number).id, number)
+            first = scheduler.next(number)
+            self.assertEqual(first.id, number)
             self.assertGreater(scheduler.memory_bytes, 0)
-            self.assertEqual("".join(event.text for event in scheduler)[-1:], self.alone("ab", max_tokens=4, stop_tokens=[])[1][-1:])
+            text = first.text + "".join(event.text for event in scheduler)
+            self.assertEqual(text, self.alone("ab", max_tokens=4, stop_tokens=[])[1])
         with proofinfer.Scheduler(self.model, self.tokenizer, memory_limit_bytes=10**6) as scheduler:
-            with self.assertRaisesRegex(proofinfer.LimitError, r"needs at least \d+ bytes; \d+ of memory_limit_bytes 1000000 are available"):
-                for _ in range(64):
-                    scheduler.submit([1])
+            message = r"needs at least \d+ bytes; \d+ of memory_limit_bytes 1000000 are available"
+            self.assertRaisesRegex(proofinfer.LimitError, message, lambda: [scheduler.submit([1]) for _ in range(64)])
         with self.assertRaises(proofinfer.ClosedError):
             scheduler.step()
 
