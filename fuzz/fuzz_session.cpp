@@ -30,7 +30,8 @@ int64_t odd_number(Reader *in) {
 }
 
 double odd_double(Reader *in) {
-  static const double kNumbers[] = {0.0, -0.0, 1.0, 0.5, 0.9, 1e-40, 1e30, -1.0, __builtin_nan(""), __builtin_inf(), 5e-324};
+  static const double kNumbers[] = {0.0,    -0.0,   1.0,    0.5, 0.9, 1e-40, 1e30, -1.0, __builtin_nan(""), __builtin_inf(),
+                                    5e-324, 1000.0, -1000.0};
   return kNumbers[in->u8() % (sizeof(kNumbers) / sizeof(kNumbers[0]))];
 }
 
@@ -46,7 +47,7 @@ bool is_token(int32_t token) { return token >= 0 && token < kFixedVocabSize; }
 
 void set_option(World *w, Reader *in) {
   proofinfer_options *o = w->options;
-  switch (in->u8() % 11) {
+  switch (in->u8() % 15) {
     case 0: call(proofinfer_options_set_i64, o, PROOFINFER_TEXT("context_length"), odd_number(in)); break;
     case 1: call(proofinfer_options_set_i64, o, PROOFINFER_TEXT("max_tokens"), odd_number(in)); break;
     case 2: call(proofinfer_options_set_f64, o, PROOFINFER_TEXT("temperature"), odd_double(in)); break;
@@ -66,6 +67,28 @@ void set_option(World *w, Reader *in) {
     case 7: call(proofinfer_options_set_u64, o, PROOFINFER_TEXT("memory_limit_bytes"), uint64_t(in->u16()) * 16); break;
     case 8: call(proofinfer_options_set_i64, o, PROOFINFER_TEXT("max_generations"), odd_number(in)); break;
     case 9: call(proofinfer_options_set_i64, o, PROOFINFER_TEXT("prefill_chunk"), odd_number(in)); break;
+    case 10: {
+      static const char *const kNames[] = {"top_k", "penalty_window", "logprobs"};
+      const char *name = kNames[in->u8() % 3];
+      call(proofinfer_options_set_i64, o, name, std::strlen(name), odd_number(in));
+      break;
+    }
+    case 11:
+    case 12: {
+      static const char *const kNames[] = {"typical_p", "min_p", "repetition_penalty", "frequency_penalty", "presence_penalty"};
+      const char *name = kNames[in->u8() % 5];
+      call(proofinfer_options_set_f64, o, name, std::strlen(name), odd_double(in));
+      break;
+    }
+    case 13: {
+      char texts[12];
+      size_t bytes[4], count = in->u8() % 5;
+      for (char &byte : texts) byte = char(in->u8());
+      for (size_t i = 0; i < count; i++) bytes[i] = in->u8() % 4;
+      call(proofinfer_options_set_texts, o, PROOFINFER_TEXT("stop_strings"), static_cast<const char *>(texts),
+           static_cast<const size_t *>(bytes), count);
+      break;
+    }
     default: HOLDS(call(proofinfer_options_set_f64, o, PROOFINFER_TEXT("threads"), 1.0) == PROOFINFER_E_ARGUMENT); break;
   }
 }
@@ -194,6 +217,32 @@ void batch(World *w, Reader *in) {
   }
 }
 
+void limit(proofinfer_sampler *sampler, const float *logits, Reader *in) {
+  int32_t tokens[3] = {odd_token(in), odd_token(in), odd_token(in)}, token = -1;
+  const float biases[3] = {float(odd_double(in)), float(odd_double(in)), float(odd_double(in))};
+  const size_t count = in->u8() % 4;
+  switch (in->u8() % 5) {
+    case 0: {
+      const int32_t status = call(proofinfer_sampler_set_bias, sampler, static_cast<const int32_t *>(tokens), biases, count);
+      if (status == PROOFINFER_OK)
+        for (size_t i = 0; i < count; i++) HOLDS(__builtin_isfinite(biases[i]));
+      break;
+    }
+    case 1: call(proofinfer_sampler_set_banned, sampler, static_cast<const int32_t *>(tokens), count); break;
+    case 2: call(proofinfer_sampler_accept, sampler, static_cast<const int32_t *>(tokens), count); break;
+    case 3: call(proofinfer_sampler_set_mask, sampler, nullptr, size_t(0)); break;
+    default: {
+      uint32_t words[(kFixedVocabSize + 31) / 32] = {};
+      if (is_token(tokens[0])) words[tokens[0] / 32] = 1u << tokens[0] % 32;
+      const int32_t set =
+          call(proofinfer_sampler_set_mask, sampler, static_cast<const uint32_t *>(words), sizeof(words) / sizeof(words[0]));
+      const int32_t status = call(proofinfer_sampler_sample, sampler, logits, size_t(kFixedVocabSize), &token);
+      if (set == PROOFINFER_OK && status == PROOFINFER_OK) HOLDS(token == tokens[0]);
+      break;
+    }
+  }
+}
+
 void sample(World *w, Reader *in) {
   proofinfer_sampler *sampler = w->samplers[in->u8() % kSlots];
   float logits[kFixedVocabSize];
@@ -203,6 +252,14 @@ void sample(World *w, Reader *in) {
   const int32_t status = call(proofinfer_sampler_sample, sampler, static_cast<const float *>(logits), size_t(kFixedVocabSize), &token);
   if (status == PROOFINFER_OK) HOLDS(is_token(token));
   if (in->u8() % 4 == 0) call(proofinfer_sampler_reseed, sampler, uint64_t(odd_number(in)));
+  if (in->u8() % 2 == 0) limit(sampler, logits, in);
+  int32_t top[4];
+  float logprobs[4];
+  const size_t count = in->u8() % 5;
+  if (call(proofinfer_logits_top, static_cast<const float *>(logits), size_t(kFixedVocabSize), count, static_cast<int32_t *>(top),
+           static_cast<float *>(logprobs)) != PROOFINFER_OK)
+    return;
+  for (size_t i = 0; i < count; i++) HOLDS(is_token(top[i]) && logprobs[i] <= 0.0f && (i == 0 || logprobs[i] <= logprobs[i - 1]));
 }
 
 void generate(World *w, Reader *in) {
@@ -216,7 +273,15 @@ void generate(World *w, Reader *in) {
   if (status != PROOFINFER_OK) return;
   HOLDS(needed <= sizeof(text) && is_utf8(text, needed));
   HOLDS(token == -1 || is_token(token));
-  HOLDS(stop >= PROOFINFER_STOP_NONE && stop <= PROOFINFER_STOP_CONTEXT);
+  HOLDS(stop >= PROOFINFER_STOP_NONE && stop <= PROOFINFER_STOP_STRING);
+  size_t index = 0;
+  const int32_t by_string = call(proofinfer_generation_stop_string, g, &index);
+  HOLDS((by_string == PROOFINFER_OK) == (stop == PROOFINFER_STOP_STRING) && index < 4);
+  float logprob = 0.0f, logprobs[8];
+  int32_t tokens[8];
+  if (call(proofinfer_generation_logprobs, g, &logprob, static_cast<int32_t *>(tokens), static_cast<float *>(logprobs), size_t(8),
+           &needed) == PROOFINFER_OK)
+    HOLDS(needed >= 1 ? logprob <= logprobs[0] : __builtin_isnan(logprob));
 }
 
 void push(World *w, Reader *in) {

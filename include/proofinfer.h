@@ -143,24 +143,34 @@ PROOFINFER_API void proofinfer_error_free(proofinfer_error *error);
  *   "isa"                text    model,      "auto" or the name of a kernel set (proofinfer_isa_name); at a session or batch:
  *                                session,    overrides the model's; bits do not depend on it
  *                                batch,
- *                                scheduler
+ *                                scheduler, sampler
  *   "memory_limit_bytes" u64     model,      most memory the object may hold at once, itself included; 0 (default): no limit. While it is
  *                                tokenizer,  made it can hold more than afterwards: a model room to read rows, a tokenizer room to sort
  *                                session, sampler, batch, scheduler (with all that is submitted to it)
  *   "context_length"     i64     session     positions to reserve room for; 0 (default): min(the model's seq_len, 4096); at most seq_len
  *   "temperature"        f64     sampler     0 (default): greedy; else logits are divided by it
  *   "top_p"              f64     sampler     nucleus: (0, 1); 0 or 1: off; default 0.9
+ *   "top_k"              i64     sampler     only the k largest; 0 (default): off
+ *   "typical_p"          f64     sampler     locally typical: (0, 1); 0 (default) or 1: off
+ *   "min_p"              f64     sampler     only those at least this share of the most probable; 0 (default): off
+ *   "repetition_penalty" f64     sampler     logits of recent tokens are divided by it (multiplied where they are not positive); 1 (default): off
+ *   "frequency_penalty"  f64     sampler     subtracted once for each time that a token is recent; 0 (default): off
+ *   "presence_penalty"   f64     sampler     subtracted once if a token is recent; 0 (default): off
+ *   "penalty_window"     i64     sampler     how many of the last tokens are recent; default 64
  *   "seed"               u64     sampler     initial state of the generator, used as it is (0 makes every draw 0); default 1
  *   "max_generations"    i64     scheduler   generations that it holds at once, 1 to 2048; default 64
  *   "prefill_chunk"      i64     scheduler   most prompt tokens that one step evaluates beside what is decoding, 1 to 2048; default 32
  *   "max_tokens"         i64     generation  most tokens to generate; 0 (default): until a stop token or the end of the context
  *   "stop_tokens"        tokens  generation  ids that end a generation; default: what the tokenizer's format says (BOS for llama2.c)
+ *   "stop_strings"       texts   generation  texts that end a generation and are cut off; default: none
+ *   "logprobs"           i64     generation  how many of the most probable tokens to keep for proofinfer_generation_logprobs; 0 (default): off
  */
 #define PROOFINFER_OPTION_I64 1
 #define PROOFINFER_OPTION_U64 2
 #define PROOFINFER_OPTION_F64 3
 #define PROOFINFER_OPTION_TEXT 4
 #define PROOFINFER_OPTION_TOKENS 5
+#define PROOFINFER_OPTION_TEXTS 6
 
 /* Makes an options object with every option at its default. Errors: E_MEMORY. */
 PROOFINFER_API int32_t proofinfer_options_create(proofinfer_options **options, proofinfer_error **error);
@@ -168,7 +178,7 @@ PROOFINFER_API int32_t proofinfer_options_create(proofinfer_options **options, p
 PROOFINFER_API void proofinfer_options_free(proofinfer_options *options);
 
 /* Set one option by name. Errors: E_ARGUMENT (unknown name, other type, value outside the bounds: the message names them),
- * E_MEMORY (tokens). The object is unchanged on failure. */
+ * E_MEMORY (tokens, texts). The object is unchanged on failure. */
 PROOFINFER_API int32_t proofinfer_options_set_i64(proofinfer_options *options, const char *name, size_t name_bytes, int64_t value,
                                                   proofinfer_error **error);
 PROOFINFER_API int32_t proofinfer_options_set_u64(proofinfer_options *options, const char *name, size_t name_bytes, uint64_t value,
@@ -180,6 +190,10 @@ PROOFINFER_API int32_t proofinfer_options_set_text(proofinfer_options *options, 
 /* tokens: [count] ids, copied; count 0 sets the empty set; at most 1024. */
 PROOFINFER_API int32_t proofinfer_options_set_tokens(proofinfer_options *options, const char *name, size_t name_bytes,
                                                      const int32_t *tokens, size_t count, proofinfer_error **error);
+
+/* texts: the strings one after another, any bytes, copied; text_bytes: [count] the length of each, 1 to 1024; count 0 sets none; at most 64. */
+PROOFINFER_API int32_t proofinfer_options_set_texts(proofinfer_options *options, const char *name, size_t name_bytes, const char *texts,
+                                                    const size_t *text_bytes, size_t count, proofinfer_error **error);
 
 /* Memory of objects made with these options comes from these two functions instead of the C library. allocate returns `bytes` bytes
  * aligned to `alignment` (a power of two, at most 4096), or NULL; release gets the same numbers back. Both may be called from any thread and
@@ -430,14 +444,45 @@ PROOFINFER_API void proofinfer_batch_free(proofinfer_batch *batch);
 /* A sampler for logits of vocab_size (1 and up) values. options: scope sampler. Errors: E_ARGUMENT, E_MEMORY, E_LIMIT. */
 PROOFINFER_API int32_t proofinfer_sampler_create(int32_t vocab_size, const proofinfer_options *options, proofinfer_sampler **sampler,
                                                  proofinfer_error **error);
-/* Picks a token. logits: [count], count equal to vocab_size, not changed. Temperature 0 takes the largest (lowest id on ties) and draws no random
- * number. Errors: E_ARGUMENT, E_NOT_FINITE (names the first id whose logit is NaN or infinite; no number is drawn), E_BUSY. */
+/* Picks a token. logits: [count], count equal to vocab_size, not changed. The order: penalties, biases, mask and bans, top_k, temperature, typical_p, top_p,
+ * min_p, one random number (docs/arithmetic.md). Temperature 0 takes the largest (lowest id on ties) of what mask and bans allow, uses no filter and
+ * draws no number. The token joins the window of the penalties. No allocation. On failure nothing has changed and no number is drawn.
+ * Errors: E_ARGUMENT, E_NOT_FINITE (names the first id whose logit is NaN or infinite), E_STATE (mask and bans allow no id), E_BUSY. */
 PROOFINFER_API int32_t proofinfer_sampler_sample(proofinfer_sampler *sampler, const float *logits, size_t count, int32_t *token,
                                                  proofinfer_error **error);
-/* Sets the generator's state, as the option "seed" does. Errors: E_ARGUMENT, E_BUSY. */
+/* Lets tokens of another origin join the window of the penalties: a prompt that is to count, say. tokens: [count], oldest first.
+ * Errors: E_ARGUMENT (an id outside the vocabulary: none has joined), E_BUSY. */
+PROOFINFER_API int32_t proofinfer_sampler_accept(proofinfer_sampler *sampler, const int32_t *tokens, size_t count,
+                                                 proofinfer_error **error);
+/* Adds a number to the logits of some tokens. It replaces all biases of before. tokens: [count], each once; biases: [count], finite; copied; count 0: none.
+ * Errors: E_ARGUMENT, E_MEMORY, E_LIMIT, E_BUSY. On failure the biases are those of before. */
+PROOFINFER_API int32_t proofinfer_sampler_set_bias(proofinfer_sampler *sampler, const int32_t *tokens, const float *biases, size_t count,
+                                                   proofinfer_error **error);
+/* Bans tokens: they are never picked. It replaces all bans of before. tokens: [count], copied; count 0: none.
+ * Errors: E_ARGUMENT, E_MEMORY, E_LIMIT, E_BUSY. On failure the bans are those of before. */
+PROOFINFER_API int32_t proofinfer_sampler_set_banned(proofinfer_sampler *sampler, const int32_t *tokens, size_t count,
+                                                     proofinfer_error **error);
+/* Allows only the tokens of a mask, until another one takes its place: before each token for a grammar. mask: [word_count] with word_count
+ * (vocab_size + 31) / 32, copied; bit i % 32 of word i / 32 allows id i, further bits are ignored. word_count 0 lifts the mask. After the first mask, setting
+ * one allocates nothing. A token that a generation is forced to yield is not held against it.
+ * Errors: E_ARGUMENT, E_MEMORY, E_LIMIT, E_BUSY. On failure the mask is that of before. */
+PROOFINFER_API int32_t proofinfer_sampler_set_mask(proofinfer_sampler *sampler, const uint32_t *mask, size_t word_count,
+                                                   proofinfer_error **error);
+/* Sets the generator's state, as the option "seed" does, and empties the window of the penalties; biases, bans and mask stay. Errors: E_ARGUMENT, E_BUSY. */
 PROOFINFER_API int32_t proofinfer_sampler_reseed(proofinfer_sampler *sampler, uint64_t seed, proofinfer_error **error);
 /* Frees a sampler. NULL does nothing. */
 PROOFINFER_API void proofinfer_sampler_free(proofinfer_sampler *sampler);
+
+/* Log-probabilities of the model's own distribution: the softmax of the logits as they are, before a sampler's temperature, filters, penalties and
+ * limits. The same bits everywhere (docs/arithmetic.md). Both allocate nothing and may be called from any thread. logits: [count], 1 or more, finite. */
+
+/* Of the tokens asked for. tokens: [token_count] ids below count; logprobs: [token_count] out. Errors: E_ARGUMENT, E_NOT_FINITE. */
+PROOFINFER_API int32_t proofinfer_logits_logprobs(const float *logits, size_t count, const int32_t *tokens, size_t token_count,
+                                                  float *logprobs, proofinfer_error **error);
+/* Of the most probable tokens: tokens: [top_count] ids out, most probable first, lower ids first on ties; logprobs: [top_count] out, nullable; top_count: at
+ * most count. Errors: E_ARGUMENT, E_NOT_FINITE. */
+PROOFINFER_API int32_t proofinfer_logits_top(const float *logits, size_t count, size_t top_count, int32_t *tokens, float *logprobs,
+                                             proofinfer_error **error);
 
 /* ---- Generation: pull one token and its text at a time ------------------------------------------------------------------------------ */
 
@@ -445,6 +490,7 @@ PROOFINFER_API void proofinfer_sampler_free(proofinfer_sampler *sampler);
 #define PROOFINFER_STOP_TOKEN 1   /* a stop token came up; it is reported but gives no text and is not appended */
 #define PROOFINFER_STOP_LENGTH 2  /* max_tokens reached */
 #define PROOFINFER_STOP_CONTEXT 3 /* the session has no room for another token */
+#define PROOFINFER_STOP_STRING 4  /* a stop string is complete (proofinfer_generation_stop_string); its token is reported, not appended */
 
 /* Continues a session with a prompt. prompt: [prompt_count] ids, copied; with prompt_count 0 the session must hold tokens already, and the last one's
  * logits. Nothing is evaluated yet. The generation keeps session, tokenizer and sampler alive; the sampler's vocabulary must be the model's, the
@@ -453,7 +499,9 @@ PROOFINFER_API int32_t proofinfer_generation_create(proofinfer_session *session,
                                                     proofinfer_sampler *sampler, const int32_t *prompt, size_t prompt_count,
                                                     const proofinfer_options *options, proofinfer_generation **generation,
                                                     proofinfer_error **error);
-/* Yields the next token and the text that it completes (whole UTF-8 characters, maybe empty). The prompt is evaluated by the first call, each token by
+/* Yields the next token and the text that it completes (whole UTF-8 characters, maybe empty). With stop strings, what may still become one is held back:
+ * it comes when it can no longer, or with the end; of a stop string nothing comes. They are looked for in the bytes of the generated tokens, across their
+ * borders; the first to be complete counts, of several at once the longest, of equal ones the first. The prompt is evaluated by the first call, each token by
  * the call after the one that yielded it. token: the id, or -1 when the generation has ended without one. stop_reason: PROOFINFER_STOP_NONE, or why
  * the generation ended; that call still gives the flushed rest of the text. After the end every call reports the end again with no text.
  * On E_BUFFER, E_CANCELLED and the others nothing is lost: the call can be repeated. No allocation. cancel: nullable.
@@ -461,6 +509,14 @@ PROOFINFER_API int32_t proofinfer_generation_create(proofinfer_session *session,
 PROOFINFER_API int32_t proofinfer_generation_next(proofinfer_generation *generation, proofinfer_cancel *cancel, int32_t *token,
                                                   char *buffer, size_t capacity, size_t *needed, int32_t *stop_reason,
                                                   proofinfer_error **error);
+/* Log-probabilities of the token that the last call yielded, if the option "logprobs" is not 0: its own, and those of the most probable tokens, as
+ * proofinfer_logits_top gives them: tokens and logprobs: [capacity], *needed: how many, "logprobs" or vocab_size. For a token that was forced where logits
+ * are not finite *logprob is NaN and *needed 0. Errors: E_ARGUMENT, E_STATE (no token was yielded yet, one is pending after E_BUFFER, or "logprobs" is 0),
+ * E_BUFFER, E_BUSY. */
+PROOFINFER_API int32_t proofinfer_generation_logprobs(proofinfer_generation *generation, float *logprob, int32_t *tokens, float *logprobs,
+                                                      size_t capacity, size_t *needed, proofinfer_error **error);
+/* Which of the option "stop_strings" ended the generation: *index from 0. Errors: E_ARGUMENT, E_STATE (none did), E_BUSY. */
+PROOFINFER_API int32_t proofinfer_generation_stop_string(proofinfer_generation *generation, size_t *index, proofinfer_error **error);
 /* Makes the next call yield this id instead of a sampled one; no random number is drawn for it, and a stop token ends as usual.
  * Errors: E_ARGUMENT, E_STATE (a token is pending after E_BUFFER, or the generation has ended), E_BUSY. */
 PROOFINFER_API int32_t proofinfer_generation_force(proofinfer_generation *generation, int32_t token, proofinfer_error **error);

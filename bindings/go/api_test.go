@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -326,6 +327,165 @@ func TestSamplerRefusesWhatItCannotSample(t *testing.T) {
 	}
 	if second := draws(); first != second {
 		t.Errorf("the seed does not repeat: %v %v", first, second)
+	}
+}
+
+func TestSamplerFiltersAndPenalties(t *testing.T) {
+	logits := make([]float32, 40)
+	for i := range logits {
+		logits[i] = -float32(max(i-20, 20-i))
+	}
+	for _, c := range []struct {
+		option Option
+		want   []int32
+	}{{TopK(3), []int32{19, 20, 21}}, {MinP(0.3), []int32{19, 20, 21}}, {TypicalP(0.01), []int32{19}}, {TopK(1), []int32{20}}} {
+		s := must(NewSampler(40, Temperature(1), TopP(1), c.option))(t)
+		defer s.Close()
+		seen := map[int32]bool{}
+		for range 300 {
+			seen[must(s.Sample(logits))(t)] = true
+		}
+		found := slices.Sorted(maps.Keys(seen))
+		if !slices.Equal(found, c.want) {
+			t.Errorf("%v drew %v", c.option, found)
+		}
+	}
+	for _, option := range []Option{PresencePenalty(10), FrequencyPenalty(10), RepetitionPenalty(100)} {
+		s := must(NewSampler(3, option, PenaltyWindow(2)))(t)
+		defer s.Close()
+		var found []int32
+		for range 6 {
+			found = append(found, must(s.Sample([]float32{5, 4, 3}))(t))
+		}
+		if !slices.Equal(found, []int32{0, 1, 2, 0, 1, 2}) {
+			t.Errorf("%v: %v", option, found)
+		}
+		if err := s.Reseed(1); err != nil {
+			t.Error(err)
+		}
+		if err := s.Accept([]int32{0, 1}); err != nil {
+			t.Error(err)
+		}
+		if token := must(s.Sample([]float32{5, 4, 3}))(t); token != 2 {
+			t.Errorf("%v after Accept: %d", option, token)
+		}
+		expectCode(t, s.Accept([]int32{3}), ErrArgument)
+	}
+}
+
+func TestSamplerBiasesBansAndMasks(t *testing.T) {
+	s := must(NewSampler(40))(t)
+	defer s.Close()
+	logits := make([]float32, 40)
+	for i := range logits {
+		logits[i] = float32(i)
+	}
+	expect := func(err error, want int32) {
+		t.Helper()
+		if err != nil {
+			t.Error(err)
+		}
+		if token := must(s.Sample(logits))(t); token != want {
+			t.Errorf("drew %d, not %d", token, want)
+		}
+	}
+	expect(s.SetBias(map[int32]float32{3: 100, 4: -1.5}), 3)
+	expect(s.SetBanned(3), 39)
+	expect(s.SetMask([]uint32{0b10110, 0}), 4)
+	expect(s.SetBias(map[int32]float32{4: -3}), 2)
+	if err := s.SetMask([]uint32{8, 0}); err != nil {
+		t.Error(err)
+	}
+	_, err := s.Sample(logits)
+	expectCode(t, err, ErrState)
+	expect(s.SetMask(nil), 39)
+	expect(s.SetBanned(), 39)
+	expectCode(t, s.SetBias(map[int32]float32{40: 1}), ErrArgument)
+	expectCode(t, s.SetBias(map[int32]float32{4: float32(math.Inf(-1))}), ErrArgument)
+	expectCode(t, s.SetBanned(-1), ErrArgument)
+	expectCode(t, s.SetMask([]uint32{1}), ErrArgument)
+}
+
+func TestLogProbabilitiesAreTheModelsOwn(t *testing.T) {
+	logits := []float32{0, 2, 1, 2}
+	total := 0.0
+	for _, x := range logits {
+		total += math.Exp(float64(x))
+	}
+	all := must(LogProbsOf(logits, []int32{0, 1, 2, 3}))(t)
+	for i, x := range logits {
+		if exact := float64(x) - math.Log(total); math.Abs(float64(all[i])-exact) > 1e-6 {
+			t.Errorf("%d: %v, not %v", i, all[i], exact)
+		}
+	}
+	top := must(TopLogProbs(logits, 3))(t)
+	if !slices.Equal(top, []TokenLogProb{{1, all[1]}, {3, all[3]}, {2, all[2]}}) {
+		t.Errorf("found %v", top)
+	}
+	_, err := TopLogProbs(logits, 5)
+	expectCode(t, err, ErrArgument)
+	_, err = LogProbsOf(logits, []int32{4})
+	expectCode(t, err, ErrArgument)
+	_, err = TopLogProbs([]float32{float32(math.NaN())}, 1)
+	expectCode(t, err, ErrNotFinite)
+
+	w := smallWorld(t)
+	g := w.generate(t, "the", Temperature(1.2), Seed(3), MaxTokens(10), StopTokens(), LogProbs(20))
+	defer g.Close()
+	_, _, err = g.LogProbs()
+	expectCode(t, err, ErrState)
+	for piece, err := range g.All(background) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		own, top, err := g.LogProbs()
+		if err != nil || len(top) != 20 {
+			t.Fatalf("%v: %d of 20, %v", piece, len(top), err)
+		}
+		for i, each := range top {
+			if each.LogProb > 0 || (i > 0 && each.LogProb > top[i-1].LogProb) || (each.Token == piece.Token && each.LogProb != own) {
+				t.Errorf("%v: %v in %v", piece, own, top)
+			}
+		}
+	}
+}
+
+func TestStopStringsAreCutOutAndTold(t *testing.T) {
+	w := smallWorld(t)
+	for _, c := range []struct {
+		text  string
+		stops []string
+		want  string
+		stop  StopReason
+		index int
+	}{{"aébcd", []string{"bx", "bcd"}, "aé", StoppedString, 1}, {"abcx", []string{"bcd", "never"}, "abcx", StoppedLength, 0},
+		{"aé", []string{"é"}, "a", StoppedString, 0}, {"ab", nil, "ab", StoppedLength, 0}} {
+		g := w.generate(t, "the", MaxTokens(len(c.text)), StopTokens(), StopStrings(c.stops...))
+		defer g.Close()
+		found := ""
+		for _, b := range []byte(c.text) {
+			if err := g.Force(3 + int32(b)); err != nil {
+				t.Fatal(err)
+			}
+			piece := must(g.Next(background))(t)
+			if found += piece.Text; piece.Stop != NotStopped {
+				break
+			}
+		}
+		if found != c.want || g.Stop() != c.stop {
+			t.Errorf("%q without %q: %q, %v", c.text, c.stops, found, g.Stop())
+		}
+		index, err := g.StopString()
+		if c.stop == StoppedString {
+			if err != nil || index != c.index {
+				t.Errorf("%q: string %d, %v", c.text, index, err)
+			}
+		} else {
+			expectCode(t, err, ErrState)
+		}
+	}
+	if StoppedString.String() != "string" {
+		t.Error(StoppedString.String())
 	}
 }
 

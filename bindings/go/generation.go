@@ -37,14 +37,15 @@ const (
 	StoppedToken   StopReason = C.PROOFINFER_STOP_TOKEN   // a stop token came up; it gives no text and is not appended
 	StoppedLength  StopReason = C.PROOFINFER_STOP_LENGTH  // MaxTokens reached
 	StoppedContext StopReason = C.PROOFINFER_STOP_CONTEXT // the session has no room for another token
+	StoppedString  StopReason = C.PROOFINFER_STOP_STRING  // a stop string is complete; its last token is not appended
 )
 
-// String is "none", "token", "length" or "context".
+// String is "none", "token", "length", "context" or "string".
 func (r StopReason) String() string {
-	if r < NotStopped || r > StoppedContext {
+	if r < NotStopped || r > StoppedString {
 		return "?"
 	}
-	return [...]string{"none", "token", "length", "context"}[r]
+	return [...]string{"none", "token", "length", "context", "string"}[r]
 }
 
 // Piece is one step of a generation.
@@ -167,6 +168,44 @@ func (g *Generation) All(ctx context.Context) iter.Seq2[Piece, error] {
 
 // Stop says why the generation ended, or NotStopped.
 func (g *Generation) Stop() StopReason { return StopReason(g.stop.Load()) }
+
+// StopString says which of [StopStrings] ended the generation, from 0; [ErrState] if none did.
+func (g *Generation) StopString() (index int, err error) {
+	err = g.use(func(ptr *C.proofinfer_generation) error {
+		var found C.size_t
+		var object *C.proofinfer_error
+		err := failure(C.proofinfer_generation_stop_string(ptr, &found, &object), object)
+		index = int(found)
+		return err
+	})
+	return index, err
+}
+
+// LogProbs gives the log-probability of the last piece's token by the model's own distribution, and those of the most probable tokens, as many as
+// the option [LogProbs] said; [ErrState] without the option or a piece. For a token that was forced where the logits are not finite the first
+// is NaN and there are no others.
+func (g *Generation) LogProbs() (logProb float32, top []TokenLogProb, err error) {
+	err = g.use(func(ptr *C.proofinfer_generation) error {
+		for capacity := 16; ; {
+			tokens, values := make([]int32, capacity), make([]float32, capacity)
+			first, count := ids(tokens)
+			var own C.float
+			var needed C.size_t
+			var object *C.proofinfer_error
+			status := C.proofinfer_generation_logprobs(ptr, &own, first, (*C.float)(unsafe.SliceData(values)), count, &needed, &object)
+			err := failure(status, object)
+			if status == C.PROOFINFER_E_BUFFER {
+				capacity = int(needed)
+				continue
+			}
+			if err == nil {
+				logProb, top = float32(own), pairs(tokens[:needed], values[:needed])
+			}
+			return err
+		}
+	})
+	return logProb, top, err
+}
 
 // Force makes the next piece this token instead of a sampled one; no random number is drawn for it.
 func (g *Generation) Force(token int32) error {

@@ -3,7 +3,11 @@ package proofinfer
 // #include <proofinfer.h>
 import "C"
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+	"unsafe"
+)
 
 // Option is one named setting of a function that loads or creates something. Each function reads the options of its own scope and
 // ignores the others, so one list can serve them all; the last of two with one name counts. [Options] lists them with bounds and defaults.
@@ -15,7 +19,7 @@ type Option struct {
 // Threads sets how many threads compute, the caller's included (scope model; default 1).
 func Threads(n int) Option { return Option{"threads", int64(n)} }
 
-// ISA picks a kernel set by name, or "auto" (scopes model, session, batch, scheduler). The results do not depend on it.
+// ISA picks a kernel set by name, or "auto" (scopes model, session, batch, scheduler, sampler). The results do not depend on it.
 func ISA(name string) Option { return Option{"isa", name} }
 
 // MemoryLimit sets the most bytes that the object may hold at once; 0: no limit (scopes model, tokenizer, session, sampler, batch, scheduler).
@@ -29,6 +33,34 @@ func Temperature(t float64) Option { return Option{"temperature", t} }
 
 // TopP draws only among the likeliest tokens that have this probability together; 0 and 1 turn it off (scope sampler; default 0.9).
 func TopP(p float64) Option { return Option{"top_p", p} }
+
+// TopK draws only among the k likeliest tokens; 0 turns it off (scope sampler; default 0).
+func TopK(k int) Option { return Option{"top_k", int64(k)} }
+
+// TypicalP draws only among the tokens whose surprise is nearest to the expected one, as many as have this probability together; 0 and 1
+// turn it off (scope sampler; default 0).
+func TypicalP(p float64) Option { return Option{"typical_p", p} }
+
+// MinP draws only among the tokens that are at least this share as likely as the likeliest; 0 turns it off (scope sampler; default 0).
+func MinP(share float64) Option { return Option{"min_p", share} }
+
+// RepetitionPenalty divides the logits of recent tokens, or multiplies them where they are not positive; 1 turns it off (scope sampler; default 1).
+func RepetitionPenalty(penalty float64) Option { return Option{"repetition_penalty", penalty} }
+
+// FrequencyPenalty is subtracted from a token's logit for each time that it is recent (scope sampler; default 0).
+func FrequencyPenalty(penalty float64) Option { return Option{"frequency_penalty", penalty} }
+
+// PresencePenalty is subtracted from the logit of each recent token (scope sampler; default 0).
+func PresencePenalty(penalty float64) Option { return Option{"presence_penalty", penalty} }
+
+// PenaltyWindow sets how many of the last tokens are recent (scope sampler; default 64).
+func PenaltyWindow(tokens int) Option { return Option{"penalty_window", int64(tokens)} }
+
+// StopStrings sets texts that end a generation and are cut off; what may still become one is held back (scope generation; default: none).
+func StopStrings(texts ...string) Option { return Option{"stop_strings", append([]string{}, texts...)} }
+
+// LogProbs sets how many of the most probable tokens [Generation.LogProbs] tells; 0: none (scope generation; default 0).
+func LogProbs(count int) Option { return Option{"logprobs", int64(count)} }
 
 // Seed sets the random generator's initial state (scope sampler; default 1).
 func Seed(seed uint64) Option { return Option{"seed", seed} }
@@ -49,7 +81,7 @@ func StopTokens(tokens ...int32) Option { return Option{"stop_tokens", append([]
 // model; default 131072). The results do not depend on it.
 func ShareFromBytes(bytes uint64) Option { return Option{"share_from_bytes", bytes} }
 
-// Set names an option as the C API does. value is an int64, uint64, float64, string or []int32, as the option's type asks.
+// Set names an option as the C API does. value is an int64, uint64, float64, string, []int32 or []string, as the option's type asks.
 func Set(name string, value any) Option { return Option{name, value} }
 
 // set gives the option to a C options object.
@@ -70,9 +102,16 @@ func (o Option) set(options *C.proofinfer_options) error {
 	case []int32:
 		tokens, count := ids(v)
 		status = C.proofinfer_options_set_tokens(options, name, nameBytes, tokens, count, &object)
+	case []string:
+		lengths := make([]C.size_t, len(v))
+		for i, text := range v {
+			lengths[i] = C.size_t(len(text))
+		}
+		texts, _ := text(strings.Join(v, ""))
+		status = C.proofinfer_options_set_texts(options, name, nameBytes, texts, unsafe.SliceData(lengths), C.size_t(len(v)), &object)
 	default:
 		return &Error{Code: ErrArgument, Message: fmt.Sprintf(
-			"option %q: expected an int64, uint64, float64, string or []int32, found %T", o.name, o.value)}
+			"option %q: expected an int64, uint64, float64, string, []int32 or []string, found %T", o.name, o.value)}
 	}
 	return failure(status, object)
 }
@@ -107,7 +146,7 @@ type OptionInfo struct {
 
 var optionTypes = map[C.int32_t]string{
 	C.PROOFINFER_OPTION_I64: "int64", C.PROOFINFER_OPTION_U64: "uint64", C.PROOFINFER_OPTION_F64: "float64",
-	C.PROOFINFER_OPTION_TEXT: "string", C.PROOFINFER_OPTION_TOKENS: "[]int32",
+	C.PROOFINFER_OPTION_TEXT: "string", C.PROOFINFER_OPTION_TOKENS: "[]int32", C.PROOFINFER_OPTION_TEXTS: "[]string",
 }
 
 // Options lists every option that the library knows.

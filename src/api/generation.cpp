@@ -1,5 +1,7 @@
 #include "model/generation.h"
 
+#include <string.h>
+
 #include "api/options.h"
 
 namespace proofinfer {
@@ -8,6 +10,7 @@ static_assert(static_cast<int32_t>(StopReason::kNone) == PROOFINFER_STOP_NONE &&
                   static_cast<int32_t>(StopReason::kToken) == PROOFINFER_STOP_TOKEN &&
                   static_cast<int32_t>(StopReason::kLength) == PROOFINFER_STOP_LENGTH &&
                   static_cast<int32_t>(StopReason::kContext) == PROOFINFER_STOP_CONTEXT &&
+                  static_cast<int32_t>(StopReason::kString) == PROOFINFER_STOP_STRING &&
                   static_cast<int32_t>(StopReason::kCancelled) == PROOFINFER_STOP_CANCELLED,
               "internal and public stop reasons must agree");
 
@@ -55,6 +58,32 @@ int32_t proofinfer_generation_next(proofinfer_generation *generation, proofinfer
   *stop_reason = static_cast<int32_t>(step.reason);
   if (needed) *needed = step.needed;
   return call.end(status);
+}
+
+int32_t proofinfer_generation_logprobs(proofinfer_generation *generation, float *logprob, int32_t *tokens, float *logprobs, size_t capacity,
+                                       size_t *needed, proofinfer_error **error) {
+  Call call(error);
+  if (needed) *needed = 0;
+  Generation *g = call.object<Generation>(generation, "generation");
+  if (!g || !call.need(logprob, "logprob") || !call.need_array(tokens, capacity, "tokens") ||
+      !call.need_array(logprobs, capacity, "logprobs"))
+    return call.end();
+  Ref<Generation> held = Ref<Generation>::share(g);
+  Generation::Logprobs found;
+  if (Status status = g->logprobs(&found, call.failure())) return call.end(status);
+  if (call.put(found.tokens, found.count, sizeof(int32_t), tokens, capacity, needed, "log-probabilities") != kOk) return call.end();
+  if (found.count > 0) memcpy(logprobs, found.logprobs, found.count * sizeof(float));
+  *logprob = found.chosen;
+  return call.end();
+}
+
+int32_t proofinfer_generation_stop_string(proofinfer_generation *generation, size_t *index, proofinfer_error **error) {
+  Call call(error);
+  if (index) *index = 0;
+  Generation *g = call.object<Generation>(generation, "generation");
+  if (!g || !call.need(index, "index")) return call.end();
+  Ref<Generation> held = Ref<Generation>::share(g);
+  return call.end(g->stop_string(index, call.failure()));
 }
 
 int32_t proofinfer_generation_force(proofinfer_generation *generation, int32_t token, proofinfer_error **error) {

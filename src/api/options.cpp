@@ -18,7 +18,10 @@ struct OptionInfo {
 constexpr int64_t kMaxThreads = 1024;
 constexpr int64_t kMaxRows = 2048;  // of decoding and of prompts: together what a batch takes
 constexpr int64_t kMaxPositions = INT32_MAX;
+constexpr int64_t kMaxPenaltyWindow = int64_t(1) << 20;
+constexpr int64_t kMaxLogprobs = 1024;
 constexpr double kMaxTemperature = 1e30;
+constexpr double kMaxPenalty = 1e3;
 
 enum OptionIndex {
   kThreads,
@@ -28,30 +31,48 @@ enum OptionIndex {
   kContextLength,
   kTemperature,
   kTopP,
+  kTopK,
+  kTypicalP,
+  kMinP,
+  kRepetitionPenalty,
+  kFrequencyPenalty,
+  kPresencePenalty,
+  kPenaltyWindow,
   kSeed,
   kMaxGenerations,
   kPrefillChunk,
   kMaxTokens,
   kStopTokens,
+  kStopStrings,
+  kLogprobs,
   kOptionCount
 };
 
 constexpr OptionInfo kOptions[kOptionCount] = {
     {"threads", PROOFINFER_OPTION_I64, "1", "1", "1024", "model"},
     {"share_from_bytes", PROOFINFER_OPTION_U64, "131072", "0", "18446744073709551615", "model"},
-    {"isa", PROOFINFER_OPTION_TEXT, "auto", "", "", "model,session,batch,scheduler"},
+    {"isa", PROOFINFER_OPTION_TEXT, "auto", "", "", "model,session,batch,scheduler,sampler"},
     {"memory_limit_bytes", PROOFINFER_OPTION_U64, "0", "0", "18446744073709551615", "model,tokenizer,session,sampler,batch,scheduler"},
     {"context_length", PROOFINFER_OPTION_I64, "0", "0", "2147483647", "session"},
     {"temperature", PROOFINFER_OPTION_F64, "0", "0", "1e30", "sampler"},
     {"top_p", PROOFINFER_OPTION_F64, "0.9", "0", "1", "sampler"},
+    {"top_k", PROOFINFER_OPTION_I64, "0", "0", "2147483647", "sampler"},
+    {"typical_p", PROOFINFER_OPTION_F64, "0", "0", "1", "sampler"},
+    {"min_p", PROOFINFER_OPTION_F64, "0", "0", "1", "sampler"},
+    {"repetition_penalty", PROOFINFER_OPTION_F64, "1", "0.001", "1000", "sampler"},
+    {"frequency_penalty", PROOFINFER_OPTION_F64, "0", "-1000", "1000", "sampler"},
+    {"presence_penalty", PROOFINFER_OPTION_F64, "0", "-1000", "1000", "sampler"},
+    {"penalty_window", PROOFINFER_OPTION_I64, "64", "1", "1048576", "sampler"},
     {"seed", PROOFINFER_OPTION_U64, "1", "0", "18446744073709551615", "sampler"},
     {"max_generations", PROOFINFER_OPTION_I64, "64", "1", "2048", "scheduler"},
     {"prefill_chunk", PROOFINFER_OPTION_I64, "32", "1", "2048", "scheduler"},
     {"max_tokens", PROOFINFER_OPTION_I64, "0", "0", "2147483647", "generation"},
     {"stop_tokens", PROOFINFER_OPTION_TOKENS, "", "", "", "generation"},
+    {"stop_strings", PROOFINFER_OPTION_TEXTS, "", "", "", "generation"},
+    {"logprobs", PROOFINFER_OPTION_I64, "0", "0", "1024", "generation"},
 };
 
-constexpr const char *kTypeNames[] = {"?", "i64", "u64", "f64", "text", "tokens"};
+constexpr const char *kTypeNames[] = {"?", "i64", "u64", "f64", "text", "tokens", "texts"};
 
 }  // namespace
 
@@ -62,6 +83,8 @@ class Options : public Object {
 
   Settings settings;
   Buffer<int32_t> stop_tokens;
+  Buffer<uint8_t> stop_string_bytes;
+  Buffer<size_t> stop_string_ends;
 };
 
 namespace {
@@ -88,33 +111,57 @@ Status fail_bounds(Call *call, int index, const char *found) {
               kOptions[index].highest);
 }
 
+// Where the value of an option goes and what it may be; the texts of kOptions say the same, as a test holds.
+template <typename T>
+struct Place {
+  T Settings::*field;
+  T lowest, highest;
+};
+
+Place<int64_t> i64_place(int index) {
+  switch (index) {
+    case kThreads: return {&Settings::threads, 1, kMaxThreads};
+    case kContextLength: return {&Settings::context_length, 0, kMaxPositions};
+    case kMaxGenerations: return {&Settings::max_generations, 1, kMaxRows};
+    case kPrefillChunk: return {&Settings::prefill_chunk, 1, kMaxRows};
+    case kLogprobs: return {&Settings::logprobs, 0, kMaxLogprobs};
+    case kTopK: return {&Settings::top_k, 0, kMaxPositions};
+    case kPenaltyWindow: return {&Settings::penalty_window, 1, kMaxPenaltyWindow};
+    default: return {&Settings::max_tokens, 0, kMaxPositions};
+  }
+}
+
+Place<double> f64_place(int index) {
+  switch (index) {
+    case kTemperature: return {&Settings::temperature, 0.0, kMaxTemperature};
+    case kTypicalP: return {&Settings::typical_p, 0.0, 1.0};
+    case kMinP: return {&Settings::min_p, 0.0, 1.0};
+    case kRepetitionPenalty: return {&Settings::repetition_penalty, 1.0 / kMaxPenalty, kMaxPenalty};
+    case kFrequencyPenalty: return {&Settings::frequency_penalty, -kMaxPenalty, kMaxPenalty};
+    case kPresencePenalty: return {&Settings::presence_penalty, -kMaxPenalty, kMaxPenalty};
+    default: return {&Settings::top_p, 0.0, 1.0};
+  }
+}
+
 Status set_i64(Call *call, Options *options, int index, int64_t value) {
-  bool counts_rows = index == kMaxGenerations || index == kPrefillChunk;
-  int64_t lowest = index == kThreads || counts_rows ? 1 : 0;
-  int64_t highest = index == kThreads ? kMaxThreads : counts_rows ? kMaxRows : kMaxPositions;
-  if (value < lowest || value > highest) {
+  Place<int64_t> place = i64_place(index);
+  if (value < place.lowest || value > place.highest) {
     char found[24];
     snprintf(found, sizeof(found), "%lld", (long long)value);
     return fail_bounds(call, index, found);
   }
-  switch (index) {
-    case kThreads: options->settings.threads = value; break;
-    case kMaxGenerations: options->settings.max_generations = value; break;
-    case kPrefillChunk: options->settings.prefill_chunk = value; break;
-    case kContextLength: options->settings.context_length = value; break;
-    default: options->settings.max_tokens = value; break;
-  }
+  options->settings.*place.field = value;
   return kOk;
 }
 
 Status set_f64(Call *call, Options *options, int index, double value) {
-  double highest = index == kTemperature ? kMaxTemperature : 1.0;
-  if (!(value >= 0.0 && value <= highest)) {
+  Place<double> place = f64_place(index);
+  if (!(value >= place.lowest && value <= place.highest)) {
     char found[40];
     snprintf(found, sizeof(found), "%.9g", value);
     return fail_bounds(call, index, found);
   }
-  (index == kTemperature ? options->settings.temperature : options->settings.top_p) = value;
+  options->settings.*place.field = value;
   return kOk;
 }
 
@@ -129,6 +176,36 @@ Status set_isa(Call *call, Options *options, const char *value, size_t value_byt
   if (!kernels) return fail(call->failure(), kArgument, "option isa is \"%.*s\"; this build has no such kernels", shown, value);
   if (!available) return fail(call->failure(), kArgument, "option isa is \"%.*s\"; this CPU or system cannot run it", shown, value);
   options->settings.kernels = kernels;
+  return kOk;
+}
+
+// Where each of some strings ends. kArgument: too many, an empty or a long one.
+Status find_ends(Call *call, const size_t *text_bytes, size_t count, size_t *ends) {
+  size_t end = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (text_bytes[i] < 1 || text_bytes[i] > Settings::kMaxStopStringBytes)
+      return fail(call->failure(), kArgument, "option stop_strings: string %zu has %zu bytes; expected 1 to %zu", i, text_bytes[i],
+                  Settings::kMaxStopStringBytes);
+    ends[i] = end += text_bytes[i];
+  }
+  return kOk;
+}
+
+Status set_stop_strings(Call *call, Options *options, const char *texts, const size_t *text_bytes, size_t count) {
+  if (count > Settings::kMaxStopStrings)
+    return fail(call->failure(), kArgument, "option stop_strings has %zu strings; expected at most %zu", count, Settings::kMaxStopStrings);
+  Buffer<size_t> ends;
+  Buffer<uint8_t> bytes;
+  Status status = ends.allocate(options->account(), count, "stop strings", call->failure());
+  if (status == kOk) status = find_ends(call, text_bytes, count, ends.data());
+  size_t total = status == kOk && count > 0 ? ends[count - 1] : 0;
+  if (status == kOk && !call->need_array(texts, total, "texts")) return kArgument;
+  if (status == kOk) status = bytes.allocate(options->account(), total, "stop strings", call->failure());
+  if (status != kOk) return status;
+  if (total) memcpy(bytes.data(), texts, total);
+  bytes.swap(options->stop_string_bytes);
+  ends.swap(options->stop_string_ends);
+  options->settings.stop_strings = {options->stop_string_bytes.data(), options->stop_string_ends.data(), count};
   return kOk;
 }
 
@@ -209,6 +286,15 @@ int32_t proofinfer_options_set_tokens(proofinfer_options *options, const char *n
   found->settings.stop_token_count = count;
   found->settings.has_stop_tokens = true;
   return call.end();
+}
+
+int32_t proofinfer_options_set_texts(proofinfer_options *options, const char *name, size_t name_bytes, const char *texts,
+                                     const size_t *text_bytes, size_t count, proofinfer_error **error) {
+  Call call(error);
+  int index = 0;
+  Options *found = find(&call, options, name, name_bytes, PROOFINFER_OPTION_TEXTS, &index);
+  if (!found || !call.need_array(text_bytes, count, "text_bytes")) return call.end();
+  return call.end(set_stop_strings(&call, found, texts, text_bytes, count));
 }
 
 int32_t proofinfer_options_set_allocator(proofinfer_options *options, proofinfer_allocate_function allocate,

@@ -1,10 +1,12 @@
 #include "args.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include "problem.h"
 
@@ -20,6 +22,30 @@ const Flag *find_flag(const std::vector<Flag> &flags, const std::string &spellin
     if (spelling.compare(0, 2, "--") == 0 && spelling.compare(2, std::string::npos, flag.name) == 0) return &flag;
   }
   return nullptr;
+}
+
+// As "%g" prints it.
+std::string plain_text(double value) {
+  char text[32];
+  snprintf(text, sizeof(text), "%g", value);
+  return text;
+}
+
+// The next word of a list, taken off its front; empty at its end.
+std::string_view take_word(std::string_view *list) {
+  constexpr std::string_view kBetween = ", \t\r\n";
+  list->remove_prefix(std::min(list->find_first_not_of(kBetween), list->size()));
+  const std::string_view word = list->substr(0, list->find_first_of(kBetween));
+  list->remove_prefix(word.size());
+  return word;
+}
+
+// A token id, and nothing else.
+std::optional<int32_t> token_id(std::string_view word) {
+  int32_t token = 0;
+  const std::from_chars_result result = std::from_chars(word.data(), word.data() + word.size(), token);
+  if (result.ec != std::errc() || result.ptr != word.data() + word.size() || token < 0) return std::nullopt;
+  return token;
 }
 
 std::string range_text(int64_t lowest, int64_t highest) {
@@ -50,27 +76,34 @@ size_t Arguments::read_flag(const std::vector<Flag> &flags, const std::vector<st
   const std::string spelling = is_long ? word.substr(0, equals) : word.substr(0, 2);
   const Flag *flag = find_flag(flags, spelling);
   if (!flag) throw UsageProblem("unknown flag '" + spelling + "'");
-  Given given{spelling, ""};
+  std::string value;
   if (flag->value) {
     if (is_long && equals != std::string::npos) {
-      given.value = word.substr(equals + 1);
+      value = word.substr(equals + 1);
     } else if (!is_long && word.size() > 2) {
-      given.value = word.substr(2);
+      value = word.substr(2);
     } else {
       if (++at >= words.size()) throw UsageProblem("flag '" + spelling + "' needs a value: " + spelling + " " + flag->value);
-      given.value = words[at];
+      value = words[at];
     }
   } else if (is_long ? equals != std::string::npos : word.size() > 2) {
     throw UsageProblem("flag '" + spelling + "' takes no value, and '" + word + "' gives it one");
   }
-  values_[flag->name] = given;
+  Given &given = values_[flag->name];
+  given.spelling = spelling;
+  given.values.push_back(value);
   return at + 1;
 }
 
 std::optional<std::string> Arguments::text(std::string_view name) const {
   const auto found = values_.find(std::string(name));
   if (found == values_.end()) return std::nullopt;
-  return found->second.value;
+  return found->second.values.back();
+}
+
+std::vector<std::string> Arguments::texts(std::string_view name) const {
+  const auto found = values_.find(std::string(name));
+  return found == values_.end() ? std::vector<std::string>() : found->second.values;
 }
 
 std::string Arguments::spelling(std::string_view name) const {
@@ -107,9 +140,9 @@ double Arguments::real(std::string_view name, double otherwise, double lowest, d
   const double value = strtod(given->c_str(), &end);
   const bool whole = !given->empty() && end == given->c_str() + given->size();
   if (whole && value >= lowest && value <= highest && isfinite(value)) return value;
-  std::string range = "from 0 up";
-  if (highest == 1) range = "from 0 to 1";
-  throw UsageProblem(spelling(name) + " needs a number " + range + ", not '" + *given + "'");
+  const bool unbounded = highest >= std::numeric_limits<double>::max();
+  throw UsageProblem(spelling(name) + " needs a number from " + plain_text(lowest) + (unbounded ? " up" : " to " + plain_text(highest)) +
+                     ", not '" + *given + "'");
 }
 
 void Arguments::expect_at_most(size_t most) const {
@@ -119,18 +152,27 @@ void Arguments::expect_at_most(size_t most) const {
 std::vector<int32_t> parse_tokens(std::string_view what, std::string_view text) {
   std::vector<int32_t> tokens;
   if (text == "none") return tokens;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find_first_of(", \t\r\n", at), text.size());
-    const std::string_view word = text.substr(at, end - at);
-    at = end + 1;
-    if (word.empty()) continue;
-    int32_t token = 0;
-    const std::from_chars_result result = std::from_chars(word.data(), word.data() + word.size(), token);
-    if (result.ec != std::errc() || result.ptr != word.data() + word.size() || token < 0)
-      throw UsageProblem(std::string(what) + ": '" + std::string(word) + "' is no token id");
-    tokens.push_back(token);
+  for (std::string_view word = take_word(&text); !word.empty(); word = take_word(&text)) {
+    const std::optional<int32_t> token = token_id(word);
+    if (!token) throw UsageProblem(std::string(what) + ": '" + std::string(word) + "' is no token id");
+    tokens.push_back(*token);
   }
   return tokens;
+}
+
+std::vector<Bias> parse_biases(std::string_view what, std::string_view text) {
+  std::vector<Bias> biases;
+  for (std::string_view word = take_word(&text); !word.empty(); word = take_word(&text)) {
+    const size_t colon = std::min(word.find(':'), word.size());
+    const std::optional<int32_t> token = token_id(word.substr(0, colon));
+    const std::string number(word.substr(std::min(colon + 1, word.size())));
+    char *end = nullptr;
+    const float bias = strtof(number.c_str(), &end);
+    if (!token || number.empty() || *end || !isfinite(bias))
+      throw UsageProblem(std::string(what) + ": '" + std::string(word) + "' is no ID:NUMBER");
+    biases.push_back({*token, bias});
+  }
+  return biases;
 }
 
 }  // namespace proofinfer::cli

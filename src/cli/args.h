@@ -27,6 +27,8 @@ class Arguments {
   const std::vector<std::string> &positionals() const { return positionals_; }
   bool has(std::string_view name) const { return values_.count(std::string(name)) != 0; }
   std::optional<std::string> text(std::string_view name) const;
+  // Every value of a flag that may be given several times.
+  std::vector<std::string> texts(std::string_view name) const;
   // The value as a number within [lowest, highest]; throws UsageProblem otherwise.
   int64_t integer(std::string_view name, int64_t otherwise, int64_t lowest, int64_t highest) const;
   uint64_t unsigned_integer(std::string_view name, uint64_t otherwise) const;
@@ -39,8 +41,8 @@ class Arguments {
 
  private:
   struct Given {
-    std::string spelling;
-    std::string value;
+    std::string spelling;             // of the last one
+    std::vector<std::string> values;  // in order; for most flags the last counts
   };
   size_t read_flag(const std::vector<Flag> &flags, const std::vector<std::string> &words, size_t at);
 
@@ -48,6 +50,12 @@ class Arguments {
   std::vector<std::string> positionals_;
 };
 
+// "ID:NUMBER" pairs separated by commas or spaces; `what` names them in the message.
+struct Bias {
+  int32_t token;
+  float bias;
+};
+std::vector<Bias> parse_biases(std::string_view what, std::string_view text);
 // Token ids separated by commas or spaces; `what` names them in the message. "none" is the empty list.
 std::vector<int32_t> parse_tokens(std::string_view what, std::string_view text);
 

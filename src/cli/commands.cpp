@@ -23,6 +23,21 @@ constexpr Flag kTopP = {
     'p', "top-p", "P",
     "Draw only among the likeliest tokens that together have this probability; 0 and 1 turn it off. Default: 0.9. Without "
     "effect at temperature 0."};
+constexpr Flag kTopK = {'\0', "top-k", "N", "Draw only among the N likeliest tokens; 0 turns it off. Default: 0."};
+constexpr Flag kTypicalP = {'\0', "typical-p", "P",
+                            "Draw only among the tokens whose surprise is nearest to the expected one, as many as together have this "
+                            "probability; 0 and 1 turn it off. Default: 0."};
+constexpr Flag kMinP = {'\0', "min-p", "P",
+                        "Draw only among the tokens that are at least this share as likely as the likeliest; 0 turns it off. Default: 0."};
+constexpr Flag kRepetitionPenalty = {'\0', "repetition-penalty", "X",
+                                     "Divide the logits of recent tokens by this, or multiply where they are negative; 1 turns it off. "
+                                     "Default: 1."};
+constexpr Flag kFrequencyPenalty = {'\0', "frequency-penalty", "X",
+                                    "Subtract this from a token's logit for each time that it is recent. Default: 0."};
+constexpr Flag kPresencePenalty = {'\0', "presence-penalty", "X", "Subtract this from the logit of every recent token. Default: 0."};
+constexpr Flag kPenaltyWindow = {'\0', "penalty-window", "N", "How many of the last generated tokens are recent. Default: 64."};
+constexpr Flag kBan = {'\0', "ban", "IDS", "Token ids that are never sampled, separated by commas."};
+constexpr Flag kBias = {'\0', "bias", "ID:X,...", "Numbers that are added to the logits of tokens."};
 constexpr Flag kSeed = {'s', "seed", "N", "Where the random numbers start; the same seed gives the same text. Default: 1."};
 constexpr Flag kSystem = {'y', "system", "TEXT", "In a chat: the system prompt, instead of asking for it. \"\" is none."};
 constexpr Flag kRawPieces = {'\0', "raw-pieces", nullptr,
@@ -44,6 +59,15 @@ const Command kGenerate = {
       "Default: 256."},
      kTemperature,
      kTopP,
+     kTopK,
+     kTypicalP,
+     kMinP,
+     kRepetitionPenalty,
+     kFrequencyPenalty,
+     kPresencePenalty,
+     kPenaltyWindow,
+     kBan,
+     kBias,
      kSeed,
      kTokenizer,
      {'m', "mode", "MODE", "generate, or chat: as the command chat, with 256 positions by default. Default: generate."},
@@ -51,6 +75,9 @@ const Command kGenerate = {
      {'\0', "stop", "IDS",
       "Token ids that end the text when they are sampled, separated by commas; none lets nothing end it. Default: the token that begins a "
       "text (1)."},
+     {'\0', "stop-string", "TEXT",
+      "A text that ends what is generated; neither it nor anything behind it is printed. May be given several times. Not with "
+      "--raw-pieces."},
      kRawPieces,
      kContext,
      kThreads,
@@ -75,6 +102,15 @@ const Command kChat = {
      {'n', "steps", "N", "Positions to use in all, both sides included. 0, or more than the context, is the whole context. Default: 0."},
      kTemperature,
      kTopP,
+     kTopK,
+     kTypicalP,
+     kMinP,
+     kRepetitionPenalty,
+     kFrequencyPenalty,
+     kPresencePenalty,
+     kPenaltyWindow,
+     kBan,
+     kBias,
      kSeed,
      kTokenizer,
      kRawPieces,

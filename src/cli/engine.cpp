@@ -27,6 +27,28 @@ void set_option(proofinfer_options *options, Set set, std::string_view option, c
   }
 }
 
+struct RealFlag {
+  const char *flag, *option;
+  double otherwise, lowest, highest;
+};
+constexpr RealFlag kRealFlags[] = {
+    {"temperature", "temperature", 0, 0, kAnyReal},
+    {"top-p", "top_p", kDefaultTopP, 0, 1},
+    {"typical-p", "typical_p", 0, 0, 1},
+    {"min-p", "min_p", 0, 0, 1},
+    {"repetition-penalty", "repetition_penalty", 1, 0.001, 1000},
+    {"frequency-penalty", "frequency_penalty", 0, -1000, 1000},
+    {"presence-penalty", "presence_penalty", 0, -1000, 1000},
+};
+struct IntegerFlag {
+  const char *flag, *option;
+  int64_t otherwise, lowest, highest;
+};
+constexpr IntegerFlag kIntegerFlags[] = {
+    {"top-k", "top_k", 0, 0, INT32_MAX},
+    {"penalty-window", "penalty_window", 64, 1, 1 << 20},
+};
+
 std::string with_path(const std::string &message, const char *what, const std::string &path) {
   if (message.find(path) != std::string::npos) return message;
   return std::string(what) + " '" + path + "': " + message;
@@ -80,10 +102,12 @@ Options read_options(const Arguments &arguments) {
   set_option(options.get(), proofinfer_options_set_i64, "threads", arguments.spelling("threads"), threads);
   if (const std::optional<std::string> isa = arguments.text("isa"))
     set_option(options.get(), proofinfer_options_set_text, "isa", arguments.spelling("isa"), isa->data(), isa->size());
-  const double temperature = arguments.real("temperature", 0, 0, kAnyReal);
-  set_option(options.get(), proofinfer_options_set_f64, "temperature", arguments.spelling("temperature"), temperature);
-  const double top_p = arguments.real("top-p", kDefaultTopP, 0, 1);
-  set_option(options.get(), proofinfer_options_set_f64, "top_p", arguments.spelling("top-p"), top_p);
+  for (const RealFlag &f : kRealFlags)
+    set_option(options.get(), proofinfer_options_set_f64, f.option, arguments.spelling(f.flag),
+               arguments.real(f.flag, f.otherwise, f.lowest, f.highest));
+  for (const IntegerFlag &f : kIntegerFlags)
+    set_option(options.get(), proofinfer_options_set_i64, f.option, arguments.spelling(f.flag),
+               arguments.integer(f.flag, f.otherwise, f.lowest, f.highest));
   const uint64_t seed = arguments.unsigned_integer("seed", kDefaultSeed);
   set_option(options.get(), proofinfer_options_set_u64, "seed", arguments.spelling("seed"), seed);
   return options;
@@ -162,6 +186,31 @@ int32_t sample_last(proofinfer_session *session, proofinfer_sampler *sampler) {
   return token;
 }
 
+namespace {
+
+// --ban and --bias. An id that the vocabulary lacks is a mistake on the command line.
+void limit_sampler(const Arguments &arguments, proofinfer_sampler *sampler) {
+  std::vector<int32_t> banned, tokens;
+  std::vector<float> biases;
+  if (const std::optional<std::string> ban = arguments.text("ban")) banned = parse_tokens("--ban", *ban);
+  if (const std::optional<std::string> bias = arguments.text("bias"))
+    for (const Bias &b : parse_biases("--bias", *bias)) {
+      tokens.push_back(b.token);
+      biases.push_back(b.bias);
+    }
+  const char *flag = "--ban: ";
+  try {
+    call(proofinfer_sampler_set_banned, sampler, banned.data(), banned.size());
+    flag = "--bias: ";
+    call(proofinfer_sampler_set_bias, sampler, tokens.data(), biases.data(), tokens.size());
+  } catch (const ApiProblem &problem) {
+    if (problem.status() == PROOFINFER_E_ARGUMENT) throw UsageProblem(std::string(flag) + problem.what());
+    throw;
+  }
+}
+
+}  // namespace
+
 Engine::Engine(const Arguments &arguments, const std::string &model_path, int64_t default_steps) : quiet_(arguments.has("quiet")) {
   const int64_t steps = arguments.integer("steps", default_steps, 0, INT64_MAX);
   const int64_t context = arguments.integer("context", 0, 1, INT64_MAX);
@@ -174,6 +223,7 @@ Engine::Engine(const Arguments &arguments, const std::string &model_path, int64_
   session_ = make<Session>(proofinfer_session_create, model_.model.get(), options.get());
   const int32_t vocab_size = static_cast<int32_t>(model_.get(PROOFINFER_MODEL_VOCAB_SIZE));
   sampler_ = make<Sampler>(proofinfer_sampler_create, vocab_size, options.get());
+  limit_sampler(arguments, sampler_.get());
   const size_t room = proofinfer_session_context_length(session_.get());
   steps_ = steps == 0 ? room : std::min(room, static_cast<size_t>(steps));
 }
@@ -187,6 +237,23 @@ void Engine::append_prompt(const std::vector<int32_t> &tokens) {
 void Engine::append(int32_t token) { append_tokens(session_.get(), &token, 1, false); }
 
 int32_t Engine::sample() { return sample_last(session_.get(), sampler_.get()); }
+
+Generation Engine::generate(const std::vector<int32_t> &stop_tokens, const std::vector<std::string> &stop_strings) {
+  const Options options = make<Options>(proofinfer_options_create);
+  std::string texts;
+  std::vector<size_t> bytes;
+  for (const std::string &text : stop_strings) {
+    texts += text;
+    bytes.push_back(text.size());
+  }
+  // The last token is not appended, so that there is one more than there are positions.
+  const int64_t most = static_cast<int64_t>(steps_ - position() + 1);
+  call(proofinfer_options_set_i64, options.get(), PROOFINFER_TEXT("max_tokens"), most);
+  call(proofinfer_options_set_tokens, options.get(), PROOFINFER_TEXT("stop_tokens"), stop_tokens.data(), stop_tokens.size());
+  set_option(options.get(), proofinfer_options_set_texts, "stop_strings", "--stop-string", texts.data(), bytes.data(), bytes.size());
+  return make<Generation>(proofinfer_generation_create, session_.get(), tokenizer_.get(), sampler_.get(), nullptr, size_t(0),
+                          options.get());
+}
 
 void Engine::skip_draws(size_t count) {
   for (size_t i = 0; draws_ && i < count; i++) sample();

@@ -13,7 +13,7 @@
 
 namespace proofinfer::cli {
 
-// --threads, --isa, --temperature, --top-p and --seed, as far as they are given, over the program's defaults.
+// --threads, --isa and the flags of the sampler's options, as far as they are given, over the program's defaults.
 Options read_options(const Arguments &arguments);
 // Sets "context_length"; 0: the library's default.
 void set_context_length(proofinfer_options *options, int64_t positions);
@@ -61,6 +61,8 @@ class Engine {
   void append_prompt(const std::vector<int32_t> &tokens);
   void append(int32_t token);
   int32_t sample();
+  // A generation that goes on behind what was appended, to the end of the positions at most.
+  Generation generate(const std::vector<int32_t> &stop_tokens, const std::vector<std::string> &stop_strings);
   // Draws `count` random numbers, as that many samples would; none at temperature 0.
   void skip_draws(size_t count);
 

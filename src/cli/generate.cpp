@@ -22,6 +22,11 @@ struct Timing {
   double generated_seconds = 0;
 };
 
+struct Stops {
+  std::vector<int32_t> tokens;
+  std::vector<std::string> strings;
+};
+
 std::string read_file(const std::string &path) {
   if (path == "-") return read_all();
   std::ifstream file(path, std::ios::binary);
@@ -82,6 +87,21 @@ void sample_and_print(Engine &engine, const std::vector<int32_t> &stops, TextOut
   }
 }
 
+// The same until a stop string, of which nothing is printed, nor of what may still become one.
+void generate_and_print(proofinfer_generation *generation, TextOutput &output, Timing *timing) {
+  const double start = seconds_now();
+  std::string piece;
+  int32_t token = 0, reason = PROOFINFER_STOP_NONE;
+  while (reason == PROOFINFER_STOP_NONE) {
+    read_text(piece, [&](char *buffer, size_t capacity, size_t *needed, proofinfer_error **error) {
+      return proofinfer_generation_next(generation, begin_operation(), &token, buffer, capacity, needed, &reason, error);
+    });
+    output.text(without_controls(piece));
+    if (reason != PROOFINFER_STOP_TOKEN) timing->generated_count++;
+    timing->generated_seconds = seconds_now() - start;
+  }
+}
+
 void note_long_prompt(const Arguments &arguments, const Engine &engine, size_t prompt_count) {
   if (arguments.has("quiet")) return;
   print_error("proofinfer: note: the prompt has " + std::to_string(prompt_count) + " tokens and there are " +
@@ -89,14 +109,16 @@ void note_long_prompt(const Arguments &arguments, const Engine &engine, size_t p
 }
 
 // The text without its last newline. A prompt that fills all positions is printed as far as they go and never evaluated.
-void tell(Engine &engine, const std::vector<int32_t> &prompt, const std::vector<int32_t> &stops, TextOutput &output, Timing *timing) {
+void tell(Engine &engine, const std::vector<int32_t> &prompt, const Stops &stops, TextOutput &output, Timing *timing) {
   if (prompt.size() > engine.steps()) return echo(engine, prompt, output);
   const double start = seconds_now();
   engine.append_prompt(prompt);
   timing->prompt_count = prompt.size();
   timing->prompt_seconds = seconds_now() - start;
   echo(engine, prompt, output);
-  sample_and_print(engine, stops, output, timing);
+  if (stops.strings.empty()) return sample_and_print(engine, stops.tokens, output, timing);
+  output.flush();
+  generate_and_print(engine.generate(stops.tokens, stops.strings).get(), output, timing);
 }
 
 }  // namespace
@@ -107,9 +129,11 @@ int run_generate(const Arguments &arguments) {
   if (mode == "chat") return chat_with(arguments, kDefaultSteps);
   if (mode != "generate") throw UsageProblem(arguments.spelling("mode") + " needs generate or chat, not '" + mode + "'");
   const std::optional<std::vector<int32_t>> given_stops = given_stop_tokens(arguments);
+  if (arguments.has("raw-pieces") && arguments.has("stop-string")) throw UsageProblem("--raw-pieces and --stop-string exclude each other");
   const std::string text = prompt_text(arguments);
   Engine engine(arguments, path, kDefaultSteps);
-  const std::vector<int32_t> stops = given_stops.value_or(std::vector<int32_t>{proofinfer_tokenizer_bos(engine.tokenizer())});
+  const Stops stops = {given_stops.value_or(std::vector<int32_t>{proofinfer_tokenizer_bos(engine.tokenizer())}),
+                       arguments.texts("stop-string")};
   const std::vector<int32_t> prompt = engine.encode_prompt(text);
   TextOutput output(engine.tokenizer(), arguments.has("raw-pieces"));
   Timing timing;

@@ -34,8 +34,9 @@ std::string flag_text(const Flag &flag) {
   std::string head = flag.letter ? std::string("  -") + flag.letter + ", --" : "      --";
   head += flag.name;
   if (flag.value) head += std::string(" ") + flag.value;
-  const size_t gap = head.size() < kFlagColumn ? kFlagColumn - head.size() : 1;
-  return head + std::string(gap, ' ') + wrapped(flag.help, kFlagColumn) + "\n";
+  const bool fits = head.size() < kFlagColumn;
+  head += fits ? std::string(kFlagColumn - head.size(), ' ') : "\n" + std::string(kFlagColumn, ' ');
+  return head + wrapped(flag.help, kFlagColumn) + "\n";
 }
 
 std::string kernel_sets_text() {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "kernels/elementary_tables.h"
+#include "kernels/logarithm.h"
 
 static uint32_t float_bits(float x) {
   uint32_t bits;
@@ -81,6 +82,11 @@ float pi_powf(float x, float y) {
   double low = fma(PI_POW_E2, r, 1.0);
   double w = fma(high, r * r, low);
   return (float)(w * exp2_scale(double_bits(shifted)));
+}
+
+float pi_logf(float x) {
+  if (!(x >= FLT_MIN && x <= FLT_MAX)) return NAN; /* outside of the stated domain */
+  return (float)(log2_of(x) * 0x1.62e42fefa39efp-1);
 }
 
 static double sine_polynomial(double x, double x2) {

@@ -1,7 +1,10 @@
 #include "model/generation.h"
 
+#include <math.h>
 #include <string.h>
 
+#include "base/fp_environment.h"
+#include "model/logits.h"
 #include "model/model.h"
 
 namespace proofinfer {
@@ -35,7 +38,7 @@ Status Generation::check(const Session &session, const Tokenizer &tokenizer, con
   return kOk;
 }
 
-Status Generation::copy_tokens(const int32_t *prompt, size_t prompt_count, const Settings &settings, Failure *failure) {
+Status Generation::copy_settings(const int32_t *prompt, size_t prompt_count, const Settings &settings, Failure *failure) {
   Status status = unappended_.allocate(account(), prompt_count > 0 ? prompt_count : 1, "the generation's prompt", failure);
   if (status != kOk) return status;
   if (prompt_count > 0) memcpy(unappended_.data(), prompt, prompt_count * sizeof(int32_t));
@@ -46,6 +49,11 @@ Status Generation::copy_tokens(const int32_t *prompt, size_t prompt_count, const
   size_t stop_count = settings.has_stop_tokens ? settings.stop_token_count : bos >= 0 ? 1 : 0;
   status = stop_tokens_.allocate(account(), stop_count, "the generation's stop tokens", failure);
   if (status == kOk && stop_count > 0) memcpy(stop_tokens_.data(), stop, stop_count * sizeof(int32_t));
+  if (status == kOk) status = stop_strings_.create(account(), settings.stop_strings, failure);
+  size_t kept = static_cast<size_t>(settings.logprobs), vocab_size = session_->model()->vocab_size();
+  if (kept > vocab_size) kept = vocab_size;
+  if (status == kOk) status = top_tokens_.allocate(account(), kept, "the generation's log-probabilities", failure);
+  if (status == kOk) status = top_logprobs_.allocate(account(), kept, "the generation's log-probabilities", failure);
   return status;
 }
 
@@ -63,7 +71,7 @@ Status Generation::create(Session *session, const Tokenizer *tokenizer, Sampler 
   g->position_ = session->position();
   g->max_tokens_ = settings.max_tokens;
   g->previous_ = prompt_count > 0 ? prompt[prompt_count - 1] : session->tokens()[g->position_ - 1];
-  if (Status status = g->copy_tokens(prompt, prompt_count, settings, failure)) return status;
+  if (Status status = g->copy_settings(prompt, prompt_count, settings, failure)) return status;
   *generation = made.take();
   return kOk;
 }
@@ -114,22 +122,56 @@ Status Generation::advance(Cancel *cancel, Failure *failure) {
 }
 
 Status Generation::choose(Failure *failure) {
-  int32_t token = forced_;
-  if (token < 0)
-    if (Status status = sample(&token, failure)) return status;
+  int32_t token = -1;
+  if (Status status = pick(&token, failure)) return status;
   forced_ = -1;
   pending_ = token;
   chosen_count_++;
-  reason_ = reason_after(token);
+  if (top_tokens_.count() > 0) keep_logprobs();
+  judge();
   return kOk;
 }
 
-Status Generation::sample(int32_t *token, Failure *failure) {
+Status Generation::pick(int32_t *token, Failure *failure) {
   BusyScope sampler_lock(sampler_->busy());
   if (!sampler_lock.entered()) return fail(failure, kBusy, "another thread is inside the generation's sampler");
+  if (forced_ >= 0) {
+    *token = forced_;
+    return sampler_->accept(token, 1, failure);
+  }
   const float *logits = session_->logits(position_ - 1);
   if (!logits) return fail(failure, kState, "the session no longer keeps the logits of position %zu", position_ - 1);
   return sampler_->sample(logits, token, failure);
+}
+
+void Generation::keep_logprobs() {
+  FpScope contract;
+  const float *logits = session_->logits(position_ - 1);
+  size_t n = session_->model()->vocab_size();
+  Failure not_finite;
+  bool known = logits && check_finite(logits, n, &not_finite) == kOk;
+  top_count_ = known ? top_tokens_.count() : 0;
+  logprob_ = NAN;
+  if (!known) return;
+  LogSoftmax log_p = log_softmax(logits, n);
+  logprob_ = log_p.of(logits[pending_]);
+  largest_logits(logits, n, top_tokens_.data(), top_count_);
+  for (size_t i = 0; i < top_count_; i++) top_logprobs_[i] = log_p.of(logits[top_tokens_[i]]);
+}
+
+void Generation::judge() {
+  reason_ = reason_after(pending_);
+  Bytes bytes = reason_ == StopReason::kToken ? Bytes{nullptr, 0} : tokenizer_->decode(previous_, pending_, false);
+  StopStrings::Shown shown = stop_strings_.push(bytes);
+  if (shown.matched != StopStrings::kNone) {
+    reason_ = StopReason::kString;
+    stop_string_ = shown.matched;
+  } else if (reason_ != StopReason::kNone) {  // nothing can complete any more
+    shown.held_count = shown.held.count;
+    shown.new_count = bytes.count;
+  }
+  held_ = {shown.held.data, shown.held_count};
+  fresh_ = {bytes.data, shown.new_count};
 }
 
 StopReason Generation::reason_after(int32_t token) const {
@@ -146,25 +188,47 @@ Status Generation::take(char *buffer, size_t capacity, Step *step, Failure *fail
   return deliver(buffer, capacity, step, failure);
 }
 
+size_t Generation::put_text(Utf8Filter *filter, char *out) const {
+  size_t written = filter->push(held_, out);
+  written += filter->push(fresh_, out ? out + written : nullptr);
+  if (reason_ != StopReason::kNone) written += filter->flush(out ? out + written : nullptr);
+  return written;
+}
+
 Status Generation::deliver(char *buffer, size_t capacity, Step *step, Failure *failure) {
   if (!has_piece()) {
     step->reason = reason_;
     return kOk;
   }
   bool ends = reason_ != StopReason::kNone;
-  Bytes bytes = reason_ == StopReason::kToken ? Bytes{nullptr, 0} : tokenizer_->decode(previous_, pending_, false);
   Utf8Filter ahead = filter_;
-  step->needed = ahead.push(bytes, nullptr);
-  if (ends) step->needed += ahead.flush(nullptr);
+  step->needed = put_text(&ahead, nullptr);
   if (step->needed > capacity) return fail(failure, kBufferTooSmall, "text: needs a capacity of %zu; found %zu", step->needed, capacity);
-  size_t written = filter_.push(bytes, buffer);
-  if (ends) filter_.flush(buffer ? buffer + written : nullptr);
+  put_text(&filter_, buffer);
   step->token = previous_ = pending_;
   step->reason = reason_;
   pending_ = -1;
   unappended_[0] = step->token;
   unappended_count_ = ends ? 0 : 1;
   appended_count_ = 0;
+  return kOk;
+}
+
+Status Generation::logprobs(Logprobs *found, Failure *failure) {
+  BusyScope lock(&busy_);
+  if (!lock.entered()) return fail(failure, kBusy, "another thread is inside this generation");
+  if (top_tokens_.count() == 0) return fail(failure, kState, "the generation was made with the option logprobs at 0");
+  if (pending_ >= 0) return fail(failure, kState, "token %d is pending: take it with proofinfer_generation_next first", pending_);
+  if (chosen_count_ == 0) return fail(failure, kState, "the generation has yielded no token yet");
+  *found = {logprob_, top_tokens_.data(), top_logprobs_.data(), top_count_};
+  return kOk;
+}
+
+Status Generation::stop_string(size_t *index, Failure *failure) {
+  BusyScope lock(&busy_);
+  if (!lock.entered()) return fail(failure, kBusy, "another thread is inside this generation");
+  if (!ended() || reason_ != StopReason::kString) return fail(failure, kState, "no stop string has ended the generation");
+  *index = stop_string_;
   return kOk;
 }
 

@@ -14,13 +14,14 @@
 #include "base/object.h"
 #include "model/sampler.h"
 #include "model/session.h"
+#include "model/stop_strings.h"
 #include "model/stream.h"
 #include "model/tokenizer.h"
 
 namespace proofinfer {
 
 // The values of the public PROOFINFER_STOP_ constants; src/api asserts that they agree.
-enum class StopReason : int32_t { kNone = 0, kToken = 1, kLength = 2, kContext = 3, kCancelled = 5 };
+enum class StopReason : int32_t { kNone = 0, kToken = 1, kLength = 2, kContext = 3, kString = 4, kCancelled = 5 };
 
 class Generation : public Object {
  public:
@@ -38,6 +39,17 @@ class Generation : public Object {
   };
   // The text to buffer: [capacity]. On failure nothing is lost: a token that was chosen stays pending, tokens that were not appended stay so.
   Status next(Cancel *cancel, char *buffer, size_t capacity, Step *step, Failure *failure);
+  // Of the token that was handed over last, by the model's own distribution.
+  struct Logprobs {
+    float chosen;           // NaN where the logits are not finite and the token was forced
+    const int32_t *tokens;  // [count] the most probable ones
+    const float *logprobs;  // [count] theirs
+    size_t count;
+  };
+  // kState: none was handed over, another one is pending, or none are kept.
+  Status logprobs(Logprobs *found, Failure *failure);
+  // Which stop string ended it. kState: none did.
+  Status stop_string(size_t *index, Failure *failure);
   // The next token that next() yields. kState: one is pending, or the generation has ended.
   Status force(int32_t token, Failure *failure);
 
@@ -65,13 +77,19 @@ class Generation : public Object {
  private:
   static Status check(const Session &session, const Tokenizer &tokenizer, const Sampler &sampler, const int32_t *prompt,
                       size_t prompt_count, const Settings &settings, Failure *failure);
-  Status copy_tokens(const int32_t *prompt, size_t prompt_count, const Settings &settings, Failure *failure);
+  Status copy_settings(const int32_t *prompt, size_t prompt_count, const Settings &settings, Failure *failure);
   // Enters the session and sees that it stands where the generation left it.
   Status enter_session(Failure *failure);
   // Appends what is wanted and chooses.
   Status advance(Cancel *cancel, Failure *failure);
-  Status sample(int32_t *token, Failure *failure);
+  // The forced token or a sampled one.
+  Status pick(int32_t *token, Failure *failure);
+  void keep_logprobs();
+  // Why the pending token ends the generation, and what it shows.
+  void judge();
   StopReason reason_after(int32_t token) const;
+  // What the pending token shows, through the filter to `out`, which may be nullptr to count only.
+  size_t put_text(Utf8Filter *filter, char *out) const;
   // take(), entered.
   Status deliver(char *buffer, size_t capacity, Step *step, Failure *failure);
 
@@ -91,6 +109,14 @@ class Generation : public Object {
   size_t unappended_count_ = 0;
   size_t appended_count_ = 0;  // of them
   Buffer<int32_t> stop_tokens_;
+  StopStrings stop_strings_;
+  size_t stop_string_ = 0;                            // with kString: which
+  Bytes held_ = {nullptr, 0}, fresh_ = {nullptr, 0};  // what the pending token shows: of what was held back, and of its own bytes
+  // With "logprobs", of the pending token, or else of the last one:
+  Buffer<int32_t> top_tokens_;  // [logprobs, at most vocab_size]
+  Buffer<float> top_logprobs_;  // the same
+  size_t top_count_ = 0;        // 0: the logits are not finite
+  float logprob_ = 0.0f;
 };
 
 }  // namespace proofinfer

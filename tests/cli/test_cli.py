@@ -156,6 +156,40 @@ class Generate(Case):
         self.assertEqual(self.succeed(model, "--stop", "%d,%d" % (b, a)), b"\n")
         self.assertEqual(self.succeed(model, "--stop", "none", "-n", "4"), b"ab\n<s>\na\n")
 
+    def test_stop_strings_are_cut_exactly_across_tokens(self):
+        model = self.saying(b"abcdefgh")
+        for stops, wanted in (
+            (["d"], b"abc\n"),
+            (["cde"], b"ab\n"),
+            (["xyz", "ef", "def"], b"abc\n"),  # both end at f, the longer counts
+            (["defgh!", "gh"], b"abcdef\n"),
+            (["never"], b"abcdefghab\n"),
+            (["abx"], b"abcdefghab\n"),  # ab is held back until the end
+            (["bc", "\u00e9"], b"a\n"),
+        ):
+            flags = [word for stop in stops for word in ("--stop-string", stop)]
+            self.assertEqual(self.succeed(model, "-n", "10", *flags), wanted, stops)
+        self.assertEqual(self.succeed(model, "-n", "10", "-i", "abc", "--stop-string", "fg"), b"abcde\n", "the prompt is not searched")
+
+    def test_without_a_stop_string_that_comes_the_text_is_the_same(self):
+        for text in (b"abc", "\u00e9\u20ac".encode(), b"\xc3", b"a\x07b"):
+            model = self.saying(text)
+            for steps in ("1", "2", "9", "0"):
+                wanted = self.succeed(model, "-n", steps)
+                self.assertEqual(self.succeed(model, "-n", steps, "--stop-string", "never"), wanted)
+        a = byte_token(ord("a"))
+        self.assertEqual(self.succeed(self.world({BOS: a, a: BOS}), "--stop-string", "never"), b"a\n")
+
+    def test_penalties_bans_and_biases_change_what_is_likeliest(self):
+        model = self.saying(b"abc")
+        # The successor has the only logit that is not 0: without it the first of the others is taken.
+        self.assertEqual(self.succeed(model, "-n", "4", "--ban", str(byte_token(ord("b")))), b"a<unk><unk><unk>\n")
+        self.assertEqual(self.succeed(model, "-n", "3", "--bias", "%d:100" % byte_token(ord("z"))), b"zzz\n")
+        self.assertEqual(self.succeed(model, "-n", "4", "--presence-penalty", "1000"), b"abc<unk>\n")
+        self.assertEqual(self.succeed(model, "-n", "4", "--frequency-penalty", "1000", "--penalty-window", "2"), b"abca\n")
+        self.assertEqual(self.succeed(model, "-n", "4", "-t", "9", "--top-k", "1"), b"abca\n")
+        self.assertEqual(self.succeed(model, "-n", "4", "-t", "0.01", "--min-p", "1", "--typical-p", "0.5"), b"abca\n")
+
     def test_end_token_does_not_end_the_text(self):
         a = byte_token(ord("a"))
         model = self.world({BOS: a, a: EOS, EOS: BOS})
@@ -331,6 +365,18 @@ class Usage(Case):
             ([model, "--threads", "-1"], ["--threads", "-1"]),
             ([model, "--isa", "mmx"], ["--isa", "mmx"]),
             ([model, "--stop", "1,x"], ["--stop", "x"]),
+            ([model, "--stop-string", ""], ["--stop-string", "0 bytes"]),
+            ([model, "--stop-string", "x", "--raw-pieces"], ["--stop-string", "--raw-pieces"]),
+            ([model, "--top-k", "-1"], ["--top-k", "-1"]),
+            ([model, "--min-p", "2"], ["--min-p", "from 0 to 1"]),
+            ([model, "--repetition-penalty", "0"], ["--repetition-penalty", "from 0.001 to 1000"]),
+            ([model, "--presence-penalty", "-1001"], ["--presence-penalty", "from -1000 to 1000"]),
+            ([model, "--penalty-window", "0"], ["--penalty-window", "0"]),
+            ([model, "--ban", "1,x"], ["--ban", "x"]),
+            ([model, "--ban", "260"], ["--ban", "260"]),
+            ([model, "--bias", "1"], ["--bias", "ID:NUMBER"]),
+            ([model, "--bias", "1:nan"], ["--bias", "1:nan"]),
+            ([model, "--bias", "1:2,1:3"], ["--bias", "again"]),
             ([model, "--quiet=yes"], ["--quiet"]),
             (["chat"], ["model", "help chat"]),
             (["chat", model, "--stop", "1"], ["--stop", "help chat"]),

@@ -268,6 +268,15 @@ TEST(FaultInjection, making_objects) {
         kAllocationModes);
   Sampler sampler;
   sweep(maker("sampler create", &sampler, [&] { return make_into(&sampler, proofinfer_sampler_create, 300, nullptr); }), kAllocationModes);
+  Options shaping = make_options();
+  set_f64(shaping, "temperature", 1);
+  set_f64(shaping, "typical_p", 0.9);
+  set_f64(shaping, "min_p", 0.1);
+  set(shaping, "top_k", 40);
+  set_f64(shaping, "presence_penalty", 1);
+  sweep(maker("sampler create, all filters", &sampler,
+              [&] { return make_into(&sampler, proofinfer_sampler_create, 300, static_cast<const proofinfer_options *>(shaping.get())); }),
+        kAllocationModes);
   Stream stream;
   sweep(maker("stream create", &stream, [&] { return make_into(&stream, proofinfer_stream_create, tokenizer, -1); }), kAllocationModes);
   used.check();
@@ -319,6 +328,48 @@ TEST(FaultInjection, setting_stop_tokens) {
   sweep({"options set tokens",
          [&] { return answer_of(proofinfer_options_set_tokens, options.get(), PROOFINFER_TEXT("stop_tokens"), ids.data(), ids.size()); },
          [](bool) {}},
+        kAllocationModes);
+}
+
+TEST(FaultInjection, setting_stop_strings) {
+  Options options = make_options();
+  const size_t bytes[] = {1, 2};
+  auto set_texts = [&] {
+    return answer_of(proofinfer_options_set_texts, options.get(), PROOFINFER_TEXT("stop_strings"), "abc",
+                     static_cast<const size_t *>(bytes), size_t(2));
+  };
+  ASSERT_TRUE(set_texts().ok());
+  sweep({"options set texts", set_texts, [](bool) {}}, kAllocationModes);
+}
+
+TEST(FaultInjection, limiting_a_sampler) {
+  Sampler sampler;
+  const float logits[4] = {1, 2, 4, 3};
+  auto expect_draw = [&](int32_t expected) {
+    int32_t token = -1;
+    EXPECT_TRUE(answer_of(proofinfer_sampler_sample, sampler.get(), static_cast<const float *>(logits), size_t(4), &token).ok());
+    EXPECT_EQ(token, expected);
+  };
+  const int32_t ids[] = {2, 3};
+  const float biases[] = {-9, -9};
+  const uint32_t mask = 3;
+  auto make = [&] { sampler = make_sampler(4); };
+  auto after = [&](bool succeeded) {
+    expect_draw(succeeded ? 1 : 2);
+    sampler.reset();
+  };
+  sweep({"sampler set bias",
+         [&] {
+           return answer_of(proofinfer_sampler_set_bias, sampler.get(), static_cast<const int32_t *>(ids),
+                            static_cast<const float *>(biases), size_t(2));
+         },
+         after, make},
+        kAllocationModes);
+  sweep(
+      {"sampler set banned",
+       [&] { return answer_of(proofinfer_sampler_set_banned, sampler.get(), static_cast<const int32_t *>(ids), size_t(2)); }, after, make},
+      kAllocationModes);
+  sweep({"sampler set mask", [&] { return answer_of(proofinfer_sampler_set_mask, sampler.get(), &mask, size_t(1)); }, after, make},
         kAllocationModes);
 }
 
@@ -412,10 +463,17 @@ TEST(FaultInjection, making_a_generation_and_pulling_from_it) {
   expected = found;
   generation.reset();
   const int32_t prompt[] = {6, 7};
+  Options options = make_options();
+  set(options, "logprobs", 3);
+  const size_t stop_bytes[] = {9, 9};
+  ASSERT_TRUE(answer_of(proofinfer_options_set_texts, options.get(), PROOFINFER_TEXT("stop_strings"), "not there nor here",
+                        static_cast<const size_t *>(stop_bytes), size_t(2))
+                  .ok());
   sweep({"generation create and next",
          [&] {
-           Answer answer = make_into(&generation, proofinfer_generation_create, used.session.get(), used.world.tokenizer.get(),
-                                     sampler.get(), static_cast<const int32_t *>(prompt), size_t(2), nullptr);
+           Answer answer =
+               make_into(&generation, proofinfer_generation_create, used.session.get(), used.world.tokenizer.get(), sampler.get(),
+                         static_cast<const int32_t *>(prompt), size_t(2), static_cast<const proofinfer_options *>(options.get()));
            return answer.ok() ? pull() : answer;
          },
          [&](bool succeeded) {

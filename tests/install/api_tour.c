@@ -98,6 +98,22 @@ static void evaluate_batch(const proofinfer_model *model, const proofinfer_optio
   proofinfer_batch_free(batch);
 }
 
+/* A mask that allows all, a ban and a bias that change little. */
+static void limit_sampler(proofinfer_sampler *sampler, const int32_t *tokens, size_t count, int64_t vocab_size) {
+  proofinfer_error *error = NULL;
+  size_t i, words = (size_t)(vocab_size + 31) / 32;
+  uint32_t *mask = malloc(words * sizeof(uint32_t));
+  const int32_t last = (int32_t)vocab_size - 1;
+  const float bias = -0.5f;
+  check(mask != NULL, "malloc", NULL);
+  for (i = 0; i < words; i++) mask[i] = 0xFFFFFFFFu;
+  DO(proofinfer_sampler_accept(sampler, tokens, count, &error));
+  DO(proofinfer_sampler_set_mask(sampler, mask, words, &error));
+  DO(proofinfer_sampler_set_banned(sampler, &last, 1, &error));
+  DO(proofinfer_sampler_set_bias(sampler, &last, &bias, 1, &error));
+  free(mask);
+}
+
 static size_t generate(const proofinfer_model *model, const proofinfer_tokenizer *tokenizer, const proofinfer_options *options,
                        const int32_t *tokens, size_t count, int64_t vocab_size) {
   proofinfer_error *error = NULL;
@@ -107,9 +123,12 @@ static size_t generate(const proofinfer_model *model, const proofinfer_tokenizer
   proofinfer_cancel *cancel = NULL;
   int32_t token = 0, stop = PROOFINFER_STOP_NONE;
   size_t yielded = 0, needed = 0;
+  int32_t top[3];
+  float logprob = 0, top_logprobs[3];
   char text[256];
   DO(proofinfer_session_create(model, options, &session, &error));
   DO(proofinfer_sampler_create((int32_t)vocab_size, options, &sampler, &error));
+  limit_sampler(sampler, tokens, count, vocab_size);
   DO(proofinfer_generation_create(session, tokenizer, sampler, tokens, count, options, &generation, &error));
   DO(proofinfer_cancel_create(&cancel, &error));
   proofinfer_session_free(session); /* the generation keeps it */
@@ -121,7 +140,10 @@ static size_t generate(const proofinfer_model *model, const proofinfer_tokenizer
   while (stop == PROOFINFER_STOP_NONE) {
     DO(proofinfer_generation_next(generation, cancel, &token, text, sizeof(text), &needed, &stop, &error));
     if (token >= 0) yielded++;
+    DO(proofinfer_generation_logprobs(generation, &logprob, top, top_logprobs, 3, &needed, &error));
+    check(needed == 3 && logprob <= top_logprobs[0], "log-probabilities", NULL);
   }
+  check(proofinfer_generation_stop_string(generation, &needed, NULL) == PROOFINFER_E_STATE, "no stop string", NULL);
   proofinfer_cancel_free(cancel);
   proofinfer_sampler_free(sampler);
   proofinfer_generation_free(generation);
@@ -186,6 +208,7 @@ int main(int argc, char **argv) {
   int32_t tokens[64];
   int64_t vocab_size = 0;
   size_t count = 0, yielded;
+  const size_t stop_bytes[2] = {9, 9};
   if (argc != 3) return 2;
   DO(proofinfer_selftest(&error));
   DO(proofinfer_options_create(&options, &error));
@@ -196,6 +219,12 @@ int main(int argc, char **argv) {
   DO(proofinfer_options_set_f64(options, PROOFINFER_TEXT("temperature"), 0.8, &error));
   DO(proofinfer_options_set_u64(options, PROOFINFER_TEXT("seed"), 42, &error));
   DO(proofinfer_options_set_tokens(options, PROOFINFER_TEXT("stop_tokens"), NULL, 0, &error));
+  DO(proofinfer_options_set_texts(options, PROOFINFER_TEXT("stop_strings"), "not there nor here", stop_bytes, 2, &error));
+  DO(proofinfer_options_set_i64(options, PROOFINFER_TEXT("logprobs"), 3, &error));
+  DO(proofinfer_options_set_i64(options, PROOFINFER_TEXT("top_k"), 100, &error));
+  DO(proofinfer_options_set_f64(options, PROOFINFER_TEXT("typical_p"), 0.95, &error));
+  DO(proofinfer_options_set_f64(options, PROOFINFER_TEXT("min_p"), 0.01, &error));
+  DO(proofinfer_options_set_f64(options, PROOFINFER_TEXT("presence_penalty"), 0.1, &error));
   DO(proofinfer_model_open(argv[1], strlen(argv[1]), options, NULL, &model, &error));
   DO(proofinfer_model_get_i64(model, PROOFINFER_MODEL_VOCAB_SIZE, &vocab_size, &error));
   DO(proofinfer_tokenizer_open(argv[2], strlen(argv[2]), (int32_t)vocab_size, options, &tokenizer, &error));

@@ -183,6 +183,52 @@ TEST(Allocations, the_steps_of_a_scheduler_take_none) {
   }
 }
 
+TEST(Allocations, two_hundred_tokens_through_every_filter_a_mask_a_step_stop_strings_and_log_probabilities_take_none) {
+  Options options = make_options();
+  CountingAllocator allocator;
+  allocator.install(options);
+  for (const char *name : {"temperature", "top_p", "typical_p"}) set_f64(options, name, 0.95);
+  for (const char *name : {"min_p", "frequency_penalty", "presence_penalty"}) set_f64(options, name, 0.01);
+  set_f64(options, "repetition_penalty", 1.1);
+  set(options, "top_k", 100);
+  set(options, "logprobs", 5);
+  set_tokens(options, "stop_tokens", {});
+  const size_t bytes[] = {9, 9};
+  ASSERT_TRUE(answer_of(proofinfer_options_set_texts, options.get(), PROOFINFER_TEXT("stop_strings"), "not there nor here",
+                        static_cast<const size_t *>(bytes), size_t(2))
+                  .ok());
+  SmallWorld world(options.get());
+  const int32_t vocab = small_shape().vocab(), banned = 7;
+  const float bias = 0.5f;
+  Session session = make_session(world.model, options.get());
+  Sampler sampler = make_sampler(vocab, options.get());
+  Generation generation = make_generation(session, world.tokenizer, sampler, small_tokens(50), options.get());
+  std::vector<uint32_t> mask((size_t(vocab) + 31) / 32, 0xFFFFFFF0u);
+  ASSERT_TRUE(answer_of(proofinfer_sampler_set_mask, sampler.get(), mask.data(), mask.size()).ok());
+  ASSERT_TRUE(answer_of(proofinfer_sampler_set_banned, sampler.get(), &banned, size_t(1)).ok());
+  ASSERT_TRUE(answer_of(proofinfer_sampler_set_bias, sampler.get(), &banned, &bias, size_t(1)).ok());
+  uint64_t by_hooks = allocator.calls(), by_interposition = 0;
+  int32_t failures = 0;
+  {
+    Counting counting;
+    for (int i = 0; i < 200; i++) {
+      char text[256];
+      size_t needed = 0;
+      int32_t id = -1, stop = -1, tokens[5];
+      float logprob = 0, logprobs[5];
+      mask[0] ^= 1u << i % 20;
+      failures += proofinfer_sampler_set_mask(sampler.get(), mask.data(), mask.size(), nullptr);
+      failures += proofinfer_generation_next(generation.get(), nullptr, &id, text, sizeof(text), &needed, &stop, nullptr);
+      failures += proofinfer_generation_logprobs(generation.get(), &logprob, tokens, logprobs, 5, &needed, nullptr);
+    }
+    by_interposition = counting.count();
+  }
+  EXPECT_EQ(failures, 0);
+  EXPECT_EQ(proofinfer_session_position(session.get()), 249u);
+  EXPECT_EQ(allocator.calls() - by_hooks, 0u);
+  EXPECT_EQ(by_interposition, 0u);
+}
+
 TEST(Allocations, rewinding_and_reading_logits_take_none) {
   Options options = make_options();
   CountingAllocator allocator;

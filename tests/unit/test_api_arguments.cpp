@@ -70,6 +70,12 @@ TEST(ApiArguments, null_handles_are_errors_in_every_function) {
   EXPECT_ARGUMENT(proofinfer_sampler_create, 10, nullptr, nullptr);
   EXPECT_ARGUMENT(proofinfer_sampler_sample, nullptr, &value, size_t(1), &id);
   EXPECT_ARGUMENT(proofinfer_sampler_reseed, nullptr, uint64_t(1));
+  EXPECT_ARGUMENT(proofinfer_sampler_accept, nullptr, &one, size_t(1));
+  EXPECT_ARGUMENT(proofinfer_sampler_set_bias, nullptr, &one, &value, size_t(1));
+  EXPECT_ARGUMENT(proofinfer_sampler_set_banned, nullptr, &one, size_t(1));
+  EXPECT_ARGUMENT(proofinfer_sampler_set_mask, nullptr, nullptr, size_t(0));
+  EXPECT_ARGUMENT(proofinfer_logits_logprobs, nullptr, size_t(1), &one, size_t(1), &value);
+  EXPECT_ARGUMENT(proofinfer_logits_top, nullptr, size_t(1), size_t(1), &id, &value);
   EXPECT_ARGUMENT(proofinfer_generation_create, nullptr, nullptr, nullptr, &one, size_t(1), nullptr, nullptr);
   EXPECT_ARGUMENT(proofinfer_generation_next, nullptr, nullptr, &id, nullptr, size_t(0), &needed, &stop);
   EXPECT_ARGUMENT(proofinfer_generation_force, nullptr, 1);
@@ -81,6 +87,8 @@ TEST(ApiArguments, null_handles_are_errors_in_every_function) {
   EXPECT_ARGUMENT(proofinfer_scheduler_cancel, nullptr, uint64_t(1));
   EXPECT_ARGUMENT(proofinfer_scheduler_step, nullptr, nullptr, &count);
   EXPECT_ARGUMENT(proofinfer_scheduler_next, nullptr, uint64_t(0), &number, &id, nullptr, size_t(0), &needed, &stop);
+  EXPECT_ARGUMENT(proofinfer_generation_logprobs, nullptr, &value, &id, &value, size_t(1), &needed);
+  EXPECT_ARGUMENT(proofinfer_generation_stop_string, nullptr, &needed);
 }
 
 TEST(ApiArguments, null_is_freed_and_asked_without_harm) {
@@ -418,6 +426,11 @@ TEST(ApiArguments, sampling_takes_exactly_the_vocabulary) {
   EXPECT_ARGUMENT(proofinfer_sampler_sample, sampler.get(), nullptr, size_t(4), &token);
   EXPECT_ARGUMENT(proofinfer_sampler_sample, sampler.get(), values.data(), size_t(4), nullptr);
   EXPECT_STATUS(PROOFINFER_OK, proofinfer_sampler_sample, sampler.get(), values.data(), size_t(4), &token);
+  EXPECT_ARGUMENT(proofinfer_sampler_accept, sampler.get(), nullptr, size_t(1));
+  EXPECT_ARGUMENT(proofinfer_sampler_set_bias, sampler.get(), nullptr, values.data(), size_t(1));
+  EXPECT_ARGUMENT(proofinfer_sampler_set_bias, sampler.get(), &token, nullptr, size_t(1));
+  EXPECT_ARGUMENT(proofinfer_sampler_set_banned, sampler.get(), nullptr, size_t(1));
+  EXPECT_ARGUMENT(proofinfer_sampler_set_mask, sampler.get(), nullptr, size_t(1));
   EXPECT_EQ(token, 3);
   for (int32_t vocab_size : {0, -1, INT32_MIN}) {
     proofinfer_sampler *made = nullptr;

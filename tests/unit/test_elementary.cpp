@@ -12,6 +12,7 @@
 
 #include "kernels/elementary_vector.h"
 #include "kernels/kernels.h"
+#include "kernels/logarithm.h"
 #include "proved/elementary.h"
 #include "support/files.h"
 
@@ -137,6 +138,25 @@ TEST(Elementary, stated_results_at_special_inputs) {
   EXPECT_EQ(pi_sqrtf(2.0f), std::sqrt(2.0f));
   EXPECT_EQ(bits_of(pi_sqrtf(-0.0f)), 0x80000000u);
   EXPECT_TRUE(std::isnan(pi_sqrtf(-1.0f)));
+}
+
+TEST(Elementary, logarithms_are_within_one_unit_in_the_last_place_and_the_same_bits_everywhere) {
+  uint64_t digest = 0xcbf29ce484222325u;
+  size_t inexact = 0;
+  for (float x : samples()) {
+    if (!(x >= 0x1p-126f && x < INFINITY)) {
+      EXPECT_TRUE(std::isnan(pi_logf(x))) << x;
+      continue;
+    }
+    float found = pi_logf(x), nearest = static_cast<float>(std::log(static_cast<double>(x)));
+    ASSERT_TRUE(found == nearest || std::nextafterf(found, nearest) == nearest) << x << ": " << found << ", not " << nearest;
+    inexact += found != nearest;
+    digest = (digest ^ bits_of(found)) * 0x100000001b3u;
+  }
+  EXPECT_LT(inexact, samples().size() / 50);
+  EXPECT_EQ(digest, 17576389848691940100u) << "of the recorded results";
+  EXPECT_EQ(bits_of(pi_logf(1.0f)), 0u);
+  EXPECT_EQ(pi_logf(2.0f), 0x1.62e43p-1f);
 }
 
 const float kPowerBases[] = {10000.0f, 100000.0f, 500000.0f, 1000000.0f, 8000000.0f, 1.5f};

@@ -41,16 +41,25 @@ TEST(Options, are_listed_with_name_type_default_bounds_and_scope) {
   };
   const std::map<std::string, Row> expected = {
       {"threads", {PROOFINFER_OPTION_I64, "1", "model"}},
-      {"isa", {PROOFINFER_OPTION_TEXT, "auto", "model,session,batch,scheduler"}},
+      {"isa", {PROOFINFER_OPTION_TEXT, "auto", "model,session,batch,scheduler,sampler"}},
       {"memory_limit_bytes", {PROOFINFER_OPTION_U64, "0", "model,tokenizer,session,sampler,batch,scheduler"}},
       {"context_length", {PROOFINFER_OPTION_I64, "0", "session"}},
       {"temperature", {PROOFINFER_OPTION_F64, "0", "sampler"}},
       {"top_p", {PROOFINFER_OPTION_F64, "0.9", "sampler"}},
+      {"top_k", {PROOFINFER_OPTION_I64, "0", "sampler"}},
+      {"typical_p", {PROOFINFER_OPTION_F64, "0", "sampler"}},
+      {"min_p", {PROOFINFER_OPTION_F64, "0", "sampler"}},
+      {"repetition_penalty", {PROOFINFER_OPTION_F64, "1", "sampler"}},
+      {"frequency_penalty", {PROOFINFER_OPTION_F64, "0", "sampler"}},
+      {"presence_penalty", {PROOFINFER_OPTION_F64, "0", "sampler"}},
+      {"penalty_window", {PROOFINFER_OPTION_I64, "64", "sampler"}},
       {"seed", {PROOFINFER_OPTION_U64, "1", "sampler"}},
       {"max_generations", {PROOFINFER_OPTION_I64, "64", "scheduler"}},
       {"prefill_chunk", {PROOFINFER_OPTION_I64, "32", "scheduler"}},
       {"max_tokens", {PROOFINFER_OPTION_I64, "0", "generation"}},
       {"stop_tokens", {PROOFINFER_OPTION_TOKENS, "", "generation"}},
+      {"stop_strings", {PROOFINFER_OPTION_TEXTS, "", "generation"}},
+      {"logprobs", {PROOFINFER_OPTION_I64, "0", "generation"}},
   };
   std::set<std::string> found;
   for (size_t i = 0; i < proofinfer_option_count(); i++) {
@@ -67,7 +76,7 @@ TEST(Options, are_listed_with_name_type_default_bounds_and_scope) {
     if (row->second.type != PROOFINFER_OPTION_TOKENS) {
       EXPECT_EQ(proofinfer_option_default(i), row->second.default_text) << name;
     }
-    if (row->second.type != PROOFINFER_OPTION_TOKENS && row->second.type != PROOFINFER_OPTION_TEXT) {
+    if (row->second.type < PROOFINFER_OPTION_TEXT) {
       EXPECT_STRNE(proofinfer_option_lowest(i), "") << name;
       EXPECT_STRNE(proofinfer_option_highest(i), "") << name;
     }
@@ -99,6 +108,22 @@ TEST(Options, integer_bounds_are_what_the_query_says) {
     EXPECT_TRUE(below.says(name) && below.says(std::to_string(lowest)) && below.says(std::to_string(lowest - 1))) << below;
     if (highest != INT64_MAX) {
       EXPECT_EQ(set_i64_status(options, name, highest + 1).status, PROOFINFER_E_ARGUMENT) << name;
+    }
+  }
+}
+
+TEST(Options, real_bounds_are_what_the_query_says) {
+  Options options = make_options();
+  for (size_t i = 0; i < proofinfer_option_count(); i++) {
+    if (proofinfer_option_type(i) != PROOFINFER_OPTION_F64) continue;
+    std::string name = proofinfer_option_name(i), lowest_text = proofinfer_option_lowest(i), highest_text = proofinfer_option_highest(i);
+    double lowest = std::stod(lowest_text), highest = std::stod(highest_text);
+    for (double inside : {lowest, highest, std::stod(proofinfer_option_default(i))})
+      EXPECT_TRUE(set_f64_status(options, name, inside).ok()) << name << " " << inside;
+    for (double outside : {std::nextafter(lowest, -kInf), std::nextafter(highest, kInf), kNan, kInf, -kInf}) {
+      Answer answer = set_f64_status(options, name, outside);
+      EXPECT_EQ(answer.status, PROOFINFER_E_ARGUMENT) << name << " " << outside;
+      EXPECT_TRUE(answer.says("option " + name + " is ") && answer.says("expected " + lowest_text + " to " + highest_text)) << answer;
     }
   }
 }
@@ -164,6 +189,30 @@ TEST(Options, stop_tokens_have_a_most_and_may_be_none) {
       answer_of(proofinfer_options_set_tokens, options.get(), "stop_tokens", size_t(11), static_cast<const int32_t *>(nullptr), size_t(3))
           .status,
       PROOFINFER_E_ARGUMENT);
+}
+
+TEST(Options, stop_strings_have_a_most_and_may_be_none) {
+  Options options = make_options();
+  auto set_texts = [&](const std::string &texts, const std::vector<size_t> &bytes) {
+    return answer_of(proofinfer_options_set_texts, options.get(), PROOFINFER_TEXT("stop_strings"), texts.data(), bytes.data(),
+                     bytes.size());
+  };
+  EXPECT_TRUE(set_texts("", {}).ok());
+  EXPECT_TRUE(set_texts(std::string(64 * 1024, 'x'), std::vector<size_t>(64, 1024)).ok());
+  EXPECT_EQ(set_texts(std::string(65, 'x'), std::vector<size_t>(65, 1)).message, "option stop_strings has 65 strings; expected at most 64");
+  EXPECT_EQ(set_texts("a", {1, 0}).message, "option stop_strings: string 1 has 0 bytes; expected 1 to 1024");
+  EXPECT_EQ(set_texts("a", {SIZE_MAX}).message,
+            "option stop_strings: string 0 has " + std::to_string(SIZE_MAX) + " bytes; expected 1 to 1024");
+  for (Answer answer : {answer_of(proofinfer_options_set_texts, options.get(), PROOFINFER_TEXT("stop_strings"), "a",
+                                  static_cast<const size_t *>(nullptr), size_t(1)),
+                        answer_of(proofinfer_options_set_texts, options.get(), PROOFINFER_TEXT("stop_tokens"), "a",
+                                  static_cast<const size_t *>(nullptr), size_t(0))})
+    EXPECT_EQ(answer.status, PROOFINFER_E_ARGUMENT) << answer;
+  const size_t one = 1;
+  EXPECT_EQ(answer_of(proofinfer_options_set_texts, options.get(), PROOFINFER_TEXT("stop_strings"), static_cast<const char *>(nullptr),
+                      &one, size_t(1))
+                .status,
+            PROOFINFER_E_ARGUMENT);
 }
 
 TEST(Options, an_allocator_is_two_functions_or_none) {

@@ -6,10 +6,10 @@ import { Session } from './session.js';
 import { Tokenizer } from './tokenizer.js';
 import { checkSignal, run } from './work.js';
 
-const REASONS = [null, 'token', 'length', 'context'];
+const REASONS = [null, 'token', 'length', 'context', 'string'];
 
 /**
- * Yields pieces: { token, text, stopReason }. An async iterator that ends after the piece with a stopReason and is closed then, as it is by
+ * Yields pieces: { token, text, stopReason }, with the option logprobs also { logprob, topLogprobs }. An async iterator that ends after the piece with a stopReason and is closed then, as it is by
  * a break. After an error (AbortError included) nothing is lost: next() goes on, or close() frees it.
  */
 export class Generation extends Owner {
@@ -19,12 +19,17 @@ export class Generation extends Owner {
   #numbers = new Int32Array(2); // token, stop reason
   #needed = new BigUint64Array(1);
   #stopReason = null;
+  #stopStrings;
+  #stopString = null;
+  #logprobs; // how many to tell; 0: none
   #tail = Promise.resolve();
   #returned = false;
-  constructor(key, what, pointer, session, signal) {
+  constructor(key, what, pointer, session, options) {
     super(key, what, pointer);
     this.#session = session;
-    this.#signal = signal;
+    this.#signal = options.signal;
+    this.#stopStrings = options.stopStrings ?? [];
+    this.#logprobs = Number(options.logprobs ?? 0);
   }
 
   static start(session, tokenizer, sampler, prompt, options) {
@@ -32,13 +37,18 @@ export class Generation extends Owner {
     checkSignal(options.signal);
     const pointers = [pointerOf(session, Session), pointerOf(tokenizer, Tokenizer), pointerOf(sampler, Sampler)];
     return withOptions(options, ['signal', 'sampler'], (settings) =>
-      own(Generation, 'generation', create('generation_create', ...pointers, ids, ids.length, settings), handleOf(session), options.signal),
+      own(Generation, 'generation', create('generation_create', ...pointers, ids, ids.length, settings), handleOf(session), options),
     );
   }
 
-  /** Why the generation ended: 'token', 'length', 'context'; null while it goes on. */
+  /** Why the generation ended: 'token', 'length', 'context', 'string'; null while it goes on. */
   get stopReason() {
     return this.#stopReason;
+  }
+
+  /** The one of stopStrings that ended the generation, or null. */
+  get stopString() {
+    return this.#stopString;
   }
 
   /** The next piece, or done. Calls made before the last one settled wait for it. */
@@ -51,6 +61,15 @@ export class Generation extends Owner {
   async #next() {
     if (this.#stopReason !== null || this.#returned) return { done: true, value: undefined };
     const handle = handleOf(this);
+    handle.use(); // also for what is read after the step
+    try {
+      return { done: false, value: await this.#piece(handle) };
+    } finally {
+      handle.release();
+    }
+  }
+
+  async #piece(handle) {
     try {
       await this.#step(handle);
     } catch (error) {
@@ -61,8 +80,27 @@ export class Generation extends Owner {
     const [token, reason] = this.#numbers;
     const text = Buffer.from(this.#text.buffer, 0, Number(this.#needed[0])).toString();
     this.#stopReason = REASONS[reason];
+    const piece = { token: token < 0 ? null : token, text, stopReason: this.#stopReason };
+    if (this.#logprobs > 0 && token >= 0) Object.assign(piece, this.#readLogprobs(handle));
+    if (this.#stopReason === 'string') this.#stopString = this.#stopStrings[this.#readStopString(handle)];
     if (this.#stopReason !== null) this.close();
-    return { done: false, value: { token: token < 0 ? null : token, text, stopReason: this.#stopReason } };
+    return piece;
+  }
+
+  #readLogprobs(handle) {
+    const own = new Float32Array(1);
+    const tokens = new Int32Array(this.#logprobs);
+    const values = new Float32Array(this.#logprobs);
+    const needed = new BigUint64Array(1);
+    call('generation_logprobs', handle.pointerInUse, own, tokens, values, this.#logprobs, needed);
+    const top = Array.from(tokens.subarray(0, Number(needed[0])), (token, i) => ({ token, logprob: values[i] }));
+    return { logprob: own[0], topLogprobs: top };
+  }
+
+  #readStopString(handle) {
+    const index = new BigUint64Array(1);
+    call('generation_stop_string', handle.pointerInUse, index);
+    return Number(index[0]);
   }
 
   #step(handle) {

@@ -94,6 +94,20 @@ export interface SamplerOptions {
   temperature?: number | undefined;
   /** Draw only among the likeliest tokens that have this probability together; 0 and 1: off; default 0.9. */
   topP?: number | undefined;
+  /** Draw only among the k likeliest tokens; 0 (default): off. */
+  topK?: number | undefined;
+  /** Draw only among the tokens whose surprise is nearest to the expected one, as many as have this probability together; 0 (default) and 1: off. */
+  typicalP?: number | undefined;
+  /** Draw only among the tokens that are at least this share as likely as the likeliest; 0 (default): off. */
+  minP?: number | undefined;
+  /** Divides the logits of recent tokens, or multiplies them where they are not positive; 1 (default): off. */
+  repetitionPenalty?: number | undefined;
+  /** Subtracted from a token's logit for each time that it is recent; 0 (default): off. */
+  frequencyPenalty?: number | undefined;
+  /** Subtracted from the logit of each recent token; 0 (default): off. */
+  presencePenalty?: number | undefined;
+  /** How many of the last tokens are recent; default 64. */
+  penaltyWindow?: number | undefined;
   /** Initial state of the random generator; default 1. */
   seed?: number | bigint | undefined;
   memoryLimit?: number | bigint | undefined;
@@ -103,6 +117,10 @@ export interface GenerationOptions extends Abortable {
   maxTokens?: number | undefined;
   /** Ids that end the generation; [] lets nothing end it; default: what the tokenizer's format says. */
   stopTokens?: Iterable<number> | undefined;
+  /** Texts that end the generation and are cut off; what may still become one is held back; default: none. */
+  stopStrings?: readonly (string | Uint8Array)[] | undefined;
+  /** How many of the most probable tokens each piece tells; 0 (default): none, and no log-probability. */
+  logprobs?: number | undefined;
 }
 
 /** What all handles have in common. Closing twice, in any order and during work does no harm; use after it is a ClosedError. */
@@ -244,11 +262,33 @@ export class Sampler {
   private constructor();
   static create(vocabSize: number, options?: SamplerOptions): Sampler;
   sample(logits: Float32Array): number;
+  /** Sets the random state, as the option seed does, and empties the window of the penalties. */
   reseed(seed: number | bigint): void;
+  /** Lets tokens of another origin, a prompt say, join the window of the penalties, oldest first. */
+  accept(tokens: Iterable<number>): void;
+  /** Adds numbers to the logits of some tokens, in place of all biases of before. */
+  setBias(biases: Iterable<readonly [token: number, bias: number]>): void;
+  /** Bans tokens, in place of those banned before: they are never picked. */
+  setBanned(tokens: Iterable<number>): void;
+  /**
+   * Allows only the tokens of a mask, until another one takes its place: before each token for a grammar. Bit i % 32 of word i / 32 allows id i;
+   * there are ceil(vocabSize / 32) words. null lifts the mask.
+   */
+  setMask(mask: Uint32Array | null): void;
 }
 export interface Sampler extends Handle {}
 
-export type StopReason = 'token' | 'length' | 'context';
+export interface TokenLogprob {
+  token: number;
+  /** The logarithm of its probability by the model's own distribution: the softmax of the logits as they are. */
+  logprob: number;
+}
+/** The log-probabilities of tokens. */
+export function logprobs(logits: Float32Array, tokens: Iterable<number>): number[];
+/** The most probable tokens, most probable first. */
+export function topLogprobs(logits: Float32Array, count: number): TokenLogprob[];
+
+export type StopReason = 'token' | 'length' | 'context' | 'string';
 export interface Piece {
   /** The id, or null when the generation ended without one. */
   token: number | null;
@@ -256,6 +296,10 @@ export interface Piece {
   text: string;
   /** Why this is the last piece, or null. */
   stopReason: StopReason | null;
+  /** With the option logprobs: the token's log-probability; NaN for one that was forced where the logits are not finite. */
+  logprob?: number;
+  /** With the option logprobs: the most probable tokens in its place. */
+  topLogprobs?: TokenLogprob[];
 }
 
 /**
@@ -265,6 +309,8 @@ export interface Piece {
 export class Generation implements AsyncIterableIterator<Piece> {
   private constructor();
   readonly stopReason: StopReason | null;
+  /** The one of stopStrings that ended the generation, or null. */
+  readonly stopString: string | Uint8Array | null;
   next(): Promise<IteratorResult<Piece, undefined>>;
   return(value?: unknown): Promise<IteratorResult<Piece, undefined>>;
   [Symbol.asyncIterator](): this;

@@ -7,7 +7,7 @@ export { Model } from './model.js';
 export { Stream, Tokenizer } from './tokenizer.js';
 export { Session } from './session.js';
 export { Batch } from './batch.js';
-export { Sampler } from './sampler.js';
+export { Sampler, logprobs, topLogprobs } from './sampler.js';
 export { Generation } from './generation.js';
 export { Job, Scheduler } from './scheduler.js';
 import { pathBytes } from './model.js';

@@ -10,14 +10,23 @@ const NAMES = {
   contextLength: ['context_length', 'i64'],
   temperature: ['temperature', 'f64'],
   topP: ['top_p', 'f64'],
+  topK: ['top_k', 'i64'],
+  typicalP: ['typical_p', 'f64'],
+  minP: ['min_p', 'f64'],
+  repetitionPenalty: ['repetition_penalty', 'f64'],
+  frequencyPenalty: ['frequency_penalty', 'f64'],
+  presencePenalty: ['presence_penalty', 'f64'],
+  penaltyWindow: ['penalty_window', 'i64'],
   seed: ['seed', 'u64'],
   maxGenerations: ['max_generations', 'i64'],
   prefillChunk: ['prefill_chunk', 'i64'],
   maxTokens: ['max_tokens', 'i64'],
   stopTokens: ['stop_tokens', 'tokens'],
+  stopStrings: ['stop_strings', 'texts'],
+  logprobs: ['logprobs', 'i64'],
 };
 
-const TYPES = [undefined, 'integer', 'unsigned integer', 'number', 'string', 'tokens'];
+const TYPES = [undefined, 'integer', 'unsigned integer', 'number', 'string', 'tokens', 'strings'];
 
 /** What the library can be told: name, type, default, bounds and scope of each option. */
 export function options() {
@@ -72,6 +81,12 @@ const setters = {
   tokens(name, value) {
     const tokens = tokenArray(value);
     return [tokens, tokens.length];
+  },
+  texts(name, value) {
+    if (!Array.isArray(value) || value.some((text) => typeof text !== 'string' && !(text instanceof Uint8Array)))
+      throw new TypeError(`${name}: expected an array of strings and Uint8Arrays`);
+    const texts = value.map((text) => Buffer.from(text));
+    return [Buffer.concat(texts), BigUint64Array.from(texts, (text) => BigInt(text.length)), texts.length];
   },
 };
 

@@ -2,7 +2,7 @@ import { Generation } from './generation.js';
 import { Owner, expect, handleOf, own, pointerOf } from './handle.js';
 import { call, native } from './native.js';
 import { size, tokenArray, withOptions } from './options.js';
-import { Sampler } from './sampler.js';
+import { SAMPLER_OPTIONS, Sampler } from './sampler.js';
 import { run } from './work.js';
 
 const LOGITS = { none: 0, last: 1, all: 2 };
@@ -74,12 +74,13 @@ export class Session extends Owner {
 
   /**
    * Continues the session with a prompt, token ids; an empty one wants tokens with logits in the session. options: a sampler, or a
-   * sampler's settings (temperature, topP, seed); maxTokens, stopTokens, signal.
+   * sampler's settings (SAMPLER_OPTIONS); maxTokens, stopTokens, stopStrings, logprobs, signal.
    */
   generate(tokenizer, prompt, options = {}) {
     if (options.sampler !== undefined) return Generation.start(this, tokenizer, options.sampler, prompt, options);
-    const { temperature, topP, seed, memoryLimit, ...rest } = options;
-    const sampler = Sampler.create(this.#vocabSize, { temperature, topP, seed, memoryLimit });
+    const isSamplers = ([name]) => SAMPLER_OPTIONS.includes(name);
+    const rest = Object.fromEntries(Object.entries(options).filter((entry) => !isSamplers(entry)));
+    const sampler = Sampler.create(this.#vocabSize, Object.fromEntries(Object.entries(options).filter(isSamplers)));
     try {
       return Generation.start(this, tokenizer, sampler, prompt, rest);
     } finally {

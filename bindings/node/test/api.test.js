@@ -3,8 +3,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import {
-  AbortError, LibraryError, Model, ProofinferError, Sampler, Session, Tokenizer, build, convert, kernelSets, loadLibrary, maxWorkers, options, selfTest,
-  setMaxWorkers, version,
+  AbortError, LibraryError, Model, ProofinferError, Sampler, Session, Tokenizer, build, convert, kernelSets, loadLibrary, logprobs, maxWorkers,
+  options, selfTest, setMaxWorkers, topLogprobs, version,
 } from 'proofinfer';
 import { checkpoint, collect, small, smallCheckpoint, smallPieces, smallTokenizer, smallWorld, temporaryFolder, tokenizerFile } from './support.js';
 
@@ -207,6 +207,98 @@ test('a sampler repeats its draws and refuses what it cannot sample', async () =
   sampler.reseed(42);
   assert.deepEqual(draws(), first);
   await sampler.close();
+});
+
+test('filters, penalties, biases, bans and masks', async () => {
+  const logits = Float32Array.from({ length: 40 }, (_, i) => -Math.abs(i - 20));
+  for (const [settings, wanted] of [
+    [{ topK: 3 }, [19, 20, 21]],
+    [{ minP: 0.3 }, [19, 20, 21]],
+    [{ typicalP: 0.01 }, [19]],
+    [{ topK: 1 }, [20]],
+  ]) {
+    const sampler = Sampler.create(40, { temperature: 1, topP: 1, ...settings });
+    const seen = new Set(Array.from({ length: 300 }, () => sampler.sample(logits)));
+    assert.deepEqual([...seen].sort(), wanted);
+  }
+  for (const settings of [{ presencePenalty: 10 }, { frequencyPenalty: 10 }, { repetitionPenalty: 100 }]) {
+    const sampler = Sampler.create(3, { penaltyWindow: 2, ...settings });
+    const draw = () => sampler.sample(Float32Array.of(5, 4, 3));
+    assert.deepEqual(Array.from({ length: 6 }, draw), [0, 1, 2, 0, 1, 2]);
+    sampler.reseed(1);
+    sampler.accept([0, 1]);
+    assert.equal(draw(), 2);
+    assert.throws(() => sampler.accept([3]), code('ARGUMENT'));
+  }
+  const sampler = Sampler.create(40);
+  const draw = () => sampler.sample(Float32Array.from({ length: 40 }, (_, i) => i));
+  sampler.setBias(new Map([[3, 100], [4, -1.5]]));
+  assert.equal(draw(), 3);
+  sampler.setBanned([3]);
+  assert.equal(draw(), 39);
+  sampler.setMask(Uint32Array.of(0b10110, 0));
+  assert.equal(draw(), 4);
+  sampler.setBias([[4, -3]]);
+  assert.equal(draw(), 2);
+  sampler.setMask(Uint32Array.of(8, 0));
+  assert.throws(draw, code('STATE'));
+  sampler.setMask(null);
+  sampler.setBanned([]);
+  assert.equal(draw(), 39);
+  assert.throws(() => sampler.setBias([[40, 1]]), code('ARGUMENT'));
+  assert.throws(() => sampler.setBias([[1, NaN]]), code('ARGUMENT'));
+  assert.throws(() => sampler.setBias([[1, '2']]), TypeError);
+  assert.throws(() => sampler.setBanned([-1]), code('ARGUMENT'));
+  assert.throws(() => sampler.setMask(Uint32Array.of(1)), code('ARGUMENT'));
+  assert.throws(() => sampler.setMask([1, 2]), TypeError);
+});
+
+test('log-probabilities are those of the model', async (t) => {
+  const logits = Float32Array.of(0, 2, 1, 2);
+  const total = logits.reduce((sum, x) => sum + Math.exp(x), 0);
+  const all = logprobs(logits, [0, 1, 2, 3]);
+  all.forEach((value, i) => assert.ok(Math.abs(value - (logits[i] - Math.log(total))) < 1e-6));
+  assert.deepEqual(topLogprobs(logits, 3), [1, 3, 2].map((token) => ({ token, logprob: all[token] })));
+  assert.throws(() => topLogprobs(logits, 5), RangeError);
+  assert.throws(() => logprobs(logits, [4]), code('ARGUMENT'));
+  assert.throws(() => topLogprobs(Float32Array.of(NaN), 1), code('NOT_FINITE'));
+  const { model, tokenizer } = await smallWorld(t);
+  const session = await model.createSession();
+  let count = 0;
+  for await (const piece of session.generate(tokenizer, [1, 70], { temperature: 1.5, maxTokens: 10, stopTokens: [], logprobs: 5 })) {
+    assert.deepEqual(piece.topLogprobs, topLogprobs(session.logits(), 5));
+    assert.deepEqual([piece.logprob], logprobs(session.logits(), [piece.token]));
+    count++;
+  }
+  assert.equal(count, 10);
+  await session.close();
+});
+
+test('stop strings are cut out and told', async (t) => {
+  const { model, tokenizer } = await smallWorld(t);
+  for (const [text, stopStrings, wanted, reason, which] of [
+    ['a\u00e9bcd', ['bx', 'bcd'], 'a\u00e9', 'string', 'bcd'],
+    ['abcx', ['bcd', Buffer.from('never')], 'abcx', 'length', null],
+    ['a\u00e9', ['\u00e9'], 'a', 'string', '\u00e9'],
+    ['ab', [], 'ab', 'length', null],
+  ]) {
+    const session = await model.createSession();
+    const bytes = Buffer.from(text);
+    const generation = session.generate(tokenizer, [70], { maxTokens: bytes.length, stopTokens: [], stopStrings });
+    let found = '';
+    for (const byte of bytes) {
+      generation.force(3 + byte);
+      const { value } = await generation.next();
+      found += value.text;
+      if (value.stopReason !== null) break;
+    }
+    assert.deepEqual([found, generation.stopReason, generation.stopString], [wanted, reason, which]);
+    await session.close();
+  }
+  const session = await model.createSession();
+  assert.throws(() => session.generate(tokenizer, [1], { stopStrings: 'abc' }), TypeError);
+  assert.throws(() => session.generate(tokenizer, [1], { stopStrings: [''] }), code('ARGUMENT'));
+  await session.close();
 });
 
 test('a generation yields text and stops', async (t) => {

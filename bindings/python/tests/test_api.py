@@ -3,6 +3,7 @@
 import asyncio
 import ctypes
 import importlib.util
+import math
 import mmap
 import os
 import pathlib
@@ -472,6 +473,64 @@ class Samplers(support.SmallTest):
             self.assertRaises(TypeError, sampler.sample, "abc")
             self.assertRaises(proofinfer.ArgumentError, sampler.sample, b"")
 
+    def test_filters(self):
+        logits = array("f", [float(-abs(i - 100)) for i in range(384)])
+        for options, wanted in (
+            ({"top_k": 3}, {99, 100, 101}),
+            ({"min_p": 0.3}, {99, 100, 101}),  # their share is 0.37
+            ({"typical_p": 0.1, "temperature": 0.5}, {100}),
+            ({"top_k": 1}, {100}),
+        ):
+            with proofinfer.Sampler(384, **{"temperature": 1.0, "top_p": 1.0, **options}) as sampler:
+                self.assertEqual({sampler.sample(logits) for _ in range(200)}, wanted, options)
+
+    def test_penalties_and_what_counts_for_them(self):
+        logits = [5.0, 4.0, 3.0]
+        for options in ({"presence_penalty": 10.0}, {"frequency_penalty": 10.0}, {"repetition_penalty": 100.0}):
+            with proofinfer.Sampler(3, penalty_window=2, **options) as sampler:
+                self.assertEqual([sampler.sample(logits) for _ in range(6)], [0, 1, 2, 0, 1, 2])
+                sampler.reseed(1)
+                sampler.accept([0, 1])
+                self.assertEqual(sampler.sample(logits), 2)
+                self.assertRaises(proofinfer.ArgumentError, sampler.accept, [3])
+
+    def test_biases_bans_and_masks(self):
+        logits = array("f", range(40))
+        with proofinfer.Sampler(40) as sampler:
+            sampler.set_bias({3: 100.0, 4: -1.5})
+            self.assertEqual(sampler.sample(logits), 3)
+            sampler.set_banned([3])
+            self.assertEqual(sampler.sample(logits), 39)
+            sampler.set_mask(array("I", [0b10110, 0]))
+            self.assertEqual(sampler.sample(logits), 4)  # 2.5 is more than 2
+            sampler.set_bias({4: -3.0})
+            self.assertEqual(sampler.sample(logits), 2)
+            sampler.set_mask(array("I", [8, 0]))
+            self.assertRaises(proofinfer.StateError, sampler.sample, logits)
+            sampler.set_mask(None)
+            sampler.set_banned(())
+            self.assertEqual(sampler.sample(logits), 39)
+            for biases in ({40: 1.0}, {1: float("nan")}, {1: float("inf")}):
+                self.assertRaises(proofinfer.ArgumentError, sampler.set_bias, biases)
+            self.assertRaises(proofinfer.ArgumentError, sampler.set_banned, [-1])
+            self.assertRaises(proofinfer.ArgumentError, sampler.set_mask, array("I", [1]))
+            self.assertRaises(TypeError, sampler.set_mask, b"123")
+            self.assertRaises(TypeError, sampler.set_mask, [1, 2])
+
+    def test_log_probabilities(self):
+        logits = array("f", [0.0, 2.0, 1.0, 2.0])
+        total = sum(math.exp(x) for x in logits)
+        exact = [x - math.log(total) for x in logits]
+        for found, wanted in zip(proofinfer.logprobs(logits, range(4)), exact):
+            self.assertAlmostEqual(found, wanted, places=6)
+        top = proofinfer.top_logprobs([0.0, 2.0, 1.0, 2.0], 3)
+        self.assertEqual([each.token for each in top], [1, 3, 2])
+        self.assertEqual([each.logprob for each in top], proofinfer.logprobs(logits, [1, 3, 2]))
+        self.assertEqual(proofinfer.top_logprobs(logits, 0), [])
+        self.assertRaises(proofinfer.ArgumentError, proofinfer.top_logprobs, logits, 5)
+        self.assertRaises(proofinfer.ArgumentError, proofinfer.logprobs, logits, [4])
+        self.assertRaises(proofinfer.NotFiniteError, proofinfer.logprobs, [float("nan")], [0])
+
 
 class Generations(support.SmallTest):
     def test_pieces(self):
@@ -520,6 +579,51 @@ class Generations(support.SmallTest):
         self.assertEqual(first, story(temperature=2.0, seed=9))
         self.assertNotEqual(first, second)
         self.assertRaises(TypeError, story, sampler=sampler, seed=9)
+        self.assertRaises(TypeError, story, sampler=sampler, top_k=4)
+
+    def test_stop_strings_are_cut_out_and_told(self):
+        def told(text, stops):
+            with self.model.session() as session:
+                generation = self.generate(session, max_tokens=len(text.encode()), stop_tokens=[], stop_strings=stops)
+                pieces = []
+                for byte in text.encode():
+                    generation.force(3 + byte)
+                    pieces.append(next(generation))
+                    if pieces[-1].stop_reason is not None:
+                        break
+                return [piece.text for piece in pieces], generation.stop_reason, generation.stop_string
+
+        reason = proofinfer.StopReason
+        self.assertEqual(told("a\u00e9bcd", ["bx", "bcd"]), (["a", "", "\u00e9", "", "", ""], reason.STRING, "bcd"))
+        self.assertEqual(told("abcx", ("bcd", b"never")), (["a", "", "", "bcx"], reason.LENGTH, None))
+        self.assertEqual(told("ab", []), (["a", "b"], reason.LENGTH, None))
+        self.assertEqual(told("a\u00e9", ["\u00e9"]), (["a", "", ""], reason.STRING, "\u00e9"))
+        with self.model.session() as session:
+            self.assertRaises(TypeError, self.generate, session, stop_strings="abc")
+            self.assertRaises(proofinfer.ArgumentError, self.generate, session, stop_strings=[""])
+            self.assertRaises(proofinfer.ArgumentError, self.generate, session, stop_strings=["x"] * 65)
+
+    def test_log_probabilities_of_the_tokens(self):
+        with self.model.session() as session:
+            generation = self.generate(session, max_tokens=10, stop_tokens=[], logprobs=5, temperature=2.0, seed=4)
+            self.assertRaises(proofinfer.StateError, generation.logprobs)
+            for piece in generation:
+                found = generation.logprobs()
+                self.assertEqual(found.top, proofinfer.top_logprobs(session.logits(), 5))
+                self.assertEqual([found.logprob], proofinfer.logprobs(session.logits(), [piece.token]))
+            with self.assertRaises(proofinfer.StateError):
+                self.generate(session, max_tokens=1).logprobs()
+
+    def test_a_mask_a_step_drives_a_generation(self):
+        with self.model.session() as session, proofinfer.Sampler(self.model, temperature=1.0) as sampler:
+            generation = self.generate(session, sampler=sampler, stop_tokens=[])
+            text = ""
+            for byte in b'{"a":1}':
+                mask = array("I", bytes(4 * ((384 + 31) // 32)))
+                mask[(3 + byte) // 32] |= 1 << (3 + byte) % 32
+                sampler.set_mask(mask)
+                text += next(generation).text
+            self.assertEqual(text, '{"a":1}')
 
     def test_force(self):
         with self.model.session() as session:

@@ -1,6 +1,7 @@
 // Not run: what the declarations must allow, and what they must refuse.
 import {
-  AbortError, Generation, Model, type Piece, ProofinferError, Sampler, Tokenizer, kernelSets, loadLibrary, options, setMaxWorkers, version,
+  AbortError, Generation, Model, type Piece, ProofinferError, Sampler, Tokenizer, kernelSets, loadLibrary, logprobs, options, setMaxWorkers,
+  topLogprobs, version,
 } from 'proofinfer';
 
 export async function story(path: string, signal: AbortSignal): Promise<string> {
@@ -22,7 +23,16 @@ export async function story(path: string, signal: AbortSignal): Promise<string> 
   if (!result.done) text += result.value.token ?? '';
   await session.append([1, 2], { logits: 'all' });
   const logits: Float32Array = session.logits(1);
+  sampler.setBias(new Map([[3, -1.5]]));
+  sampler.setMask(new Uint32Array(16));
+  sampler.setMask(null);
+  // @ts-expect-error a mask has words of 32 bits
+  sampler.setMask([1]);
   const token: number = sampler.sample(logits);
+  const best: number | undefined = topLogprobs(logits, 3)[0]?.logprob;
+  text += best ?? logprobs(logits, [token])[0];
+  const shaped = session.generate(tokenizer, [1], { topK: 4, minP: 0.1, typicalP: 0.9, presencePenalty: 1, stopStrings: ['.', new Uint8Array(1)], logprobs: 2 });
+  for await (const piece of shaped) text += piece.topLogprobs?.[0]?.token ?? shaped.stopString;
   const batch = model.createBatch(4);
   batch.add(session, token, { logits: false });
   await batch.evaluate({ signal });

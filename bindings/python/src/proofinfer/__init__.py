@@ -32,9 +32,9 @@ from .errors import (
     UnrecognizedError,
     UnsupportedError,
 )
-from .generation import Generation, Piece, StopReason
+from .generation import Generation, Logprobs, Piece, StopReason
 from .model import Model, Tensor, convert
-from .sampler import Sampler
+from .sampler import Sampler, TokenLogprob, logprobs, top_logprobs
 from .scheduler import Event, Scheduler
 from .session import Batch, Session
 from .tokenizer import Stream, Tokenizer, TokenPiece
@@ -120,6 +120,7 @@ __all__ = [
     "Isa",
     "LibraryError",
     "LimitError",
+    "Logprobs",
     "Model",
     "NotFiniteError",
     "Option",
@@ -133,6 +134,7 @@ __all__ = [
     "StopReason",
     "Stream",
     "Tensor",
+    "TokenLogprob",
     "TokenPiece",
     "Tokenizer",
     "TruncatedError",
@@ -142,7 +144,9 @@ __all__ = [
     "convert",
     "isas",
     "load",
+    "logprobs",
     "options",
     "selftest",
+    "top_logprobs",
     "version",
 ]

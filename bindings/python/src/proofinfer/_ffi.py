@@ -24,6 +24,7 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "options_set_f64": (c_int32, (P, P, c_size_t, c_double, P)),
     "options_set_text": (c_int32, (P, P, c_size_t, P, c_size_t, P)),
     "options_set_tokens": (c_int32, (P, P, c_size_t, P, c_size_t, P)),
+    "options_set_texts": (c_int32, (P, P, c_size_t, P, P, c_size_t, P)),
     "options_set_allocator": (c_int32, (P, P, P, P, P)),
     "option_count": (c_size_t, ()),
     "option_name": (c_char_p, (c_size_t,)),
@@ -82,10 +83,18 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "batch_free": (None, (P,)),
     "sampler_create": (c_int32, (c_int32, P, P, P)),
     "sampler_sample": (c_int32, (P, P, c_size_t, P, P)),
+    "sampler_accept": (c_int32, (P, P, c_size_t, P)),
+    "sampler_set_bias": (c_int32, (P, P, P, c_size_t, P)),
+    "sampler_set_banned": (c_int32, (P, P, c_size_t, P)),
+    "sampler_set_mask": (c_int32, (P, P, c_size_t, P)),
     "sampler_reseed": (c_int32, (P, c_uint64, P)),
     "sampler_free": (None, (P,)),
+    "logits_logprobs": (c_int32, (P, c_size_t, P, c_size_t, P, P)),
+    "logits_top": (c_int32, (P, c_size_t, c_size_t, P, P, P)),
     "generation_create": (c_int32, (P, P, P, P, c_size_t, P, P, P)),
     "generation_next": (c_int32, (P, P, P, P, c_size_t, P, P, P)),
+    "generation_logprobs": (c_int32, (P, P, P, P, c_size_t, P, P)),
+    "generation_stop_string": (c_int32, (P, P, P)),
     "generation_force": (c_int32, (P, c_int32, P)),
     "generation_free": (None, (P,)),
     "scheduler_create": (c_int32, (P, P, P, P, P)),
@@ -103,7 +112,7 @@ LOGITS = {"none": 0, "last": 1, "all": 2}
 FORMATS = {"legacy": 0, "version 1": 1, "version 2": 2}
 ENCODE_BOS, ENCODE_EOS = 1, 2
 DECODE_SPELLED = 1
-OPTION_TYPES = {1: "i64", 2: "u64", 3: "f64", 4: "text", 5: "tokens"}
+OPTION_TYPES = {1: "i64", 2: "u64", 3: "f64", 4: "text", 5: "tokens", 6: "texts"}
 
 
 class Library:

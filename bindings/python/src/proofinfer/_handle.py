@@ -128,11 +128,20 @@ _OPTION_KINDS = {
     "context_length": "i64",
     "temperature": "f64",
     "top_p": "f64",
+    "top_k": "i64",
+    "typical_p": "f64",
+    "min_p": "f64",
+    "repetition_penalty": "f64",
+    "frequency_penalty": "f64",
+    "presence_penalty": "f64",
+    "penalty_window": "i64",
     "seed": "u64",
     "max_generations": "i64",
     "prefill_chunk": "i64",
     "max_tokens": "i64",
     "stop_tokens": "tokens",
+    "stop_strings": "texts",
+    "logprobs": "i64",
 }
 
 
@@ -200,6 +209,10 @@ def _set_option(functions: _ffi.Library, options: Handle, name: str, value: Any)
     elif kind == "tokens":
         ids = token_array(value)
         call(setter, options, key, len(key), ids.buffer_info()[0], len(ids))
+    elif kind == "texts":
+        texts = [text_bytes(text) for text in value]
+        sizes = (c_size_t * len(texts))(*map(len, texts))
+        call(setter, options, key, len(key), b"".join(texts), sizes, len(texts))
     elif kind == "f64":
         call(setter, options, key, len(key), float(value))
     else:

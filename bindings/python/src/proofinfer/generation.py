@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import enum
-from ctypes import byref, c_int32, c_size_t, c_void_p
+from ctypes import byref, c_float, c_int32, c_size_t, c_void_p
 from time import perf_counter
-from typing import TYPE_CHECKING, Iterable, List, NamedTuple, Optional, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optional, Union
 
 from . import _interrupt
 from ._handle import BUFFER, Owner, call, create, make_options, raise_error, token_array, token_id
 from ._library import library
 from .cancel import Cancel
-from .sampler import Sampler
+from .sampler import Sampler, TokenLogprob
 from .session import Session
 from .tokenizer import Tokenizer
 
@@ -29,9 +29,13 @@ class StopReason(enum.Enum):
     """max_tokens reached."""
     CONTEXT = 3
     """The session has no room for another token."""
+    STRING = 4
+    """A stop string is complete; Generation.stop_string says which. Its last token is not appended."""
     CANCELLED = 5
     """Scheduler.cancel took it out."""
 
+
+MOST_LOGPROBS = 1024
 
 # Makes a named tuple without its Python-level constructor.
 _new_tuple = tuple.__new__
@@ -46,6 +50,15 @@ class Piece(NamedTuple):
     token: int
     text: str
     stop_reason: Optional[StopReason]
+
+
+class Logprobs(NamedTuple):
+    """The log-probability of a generated token, and the most probable tokens in its place. For a token that was forced
+    where the logits are not finite the first is NaN and the second empty.
+    """
+
+    logprob: float
+    top: List[TokenLogprob]
 
 
 class _Call:
@@ -79,16 +92,17 @@ class Generation(Owner):
     generation`.
 
     prompt: text, which is encoded with BOS where the session is empty; or token ids; empty to go on from the
-    session's last logits. sampler: what picks the tokens; without it one is made of temperature, top_p and seed.
-    max_tokens: most tokens to generate; default: until a stop token or the end of the context. stop_tokens: ids that
-    end it; default: the tokenizer's BOS, as llama2.c has it. cancel: stops the call that runs, prompt evaluation
-    included, with CancelledError.
+    session's last logits. sampler: what picks the tokens; without it one is made of temperature to seed, which are the
+    Sampler's. max_tokens: most tokens to generate; default: until a stop token or the end of the context. stop_tokens:
+    ids that end it; default: the tokenizer's BOS, as llama2.c has it. stop_strings: texts that end it and are cut off;
+    what may still become one is held back. logprobs: how many of the most probable tokens logprobs() is to tell.
+    cancel: stops the call that runs, prompt evaluation included, with CancelledError.
 
     The prompt is evaluated by the first step. An interrupted step (Ctrl-C, Cancel, a cancelled task) loses nothing:
     iterate on to continue. It keeps what it uses alive, so session, tokenizer and sampler may be closed before it.
     """
 
-    __slots__ = ("_calls", "_cancel", "_ended", "_kept", "_next", "_session", "_started", "_stop_reason")
+    __slots__ = ("_calls", "_cancel", "_ended", "_kept", "_next", "_session", "_started", "_stop_reason", "_stop_strings")
 
     def __init__(
         self,
@@ -99,20 +113,46 @@ class Generation(Owner):
         *,
         temperature: Optional[float] = None,
         top_p: Optional[float] = None,
+        top_k: Optional[int] = None,
+        typical_p: Optional[float] = None,
+        min_p: Optional[float] = None,
+        repetition_penalty: Optional[float] = None,
+        frequency_penalty: Optional[float] = None,
+        presence_penalty: Optional[float] = None,
+        penalty_window: Optional[int] = None,
         seed: Optional[int] = None,
         max_tokens: Optional[int] = None,
         stop_tokens: Optional[Iterable[int]] = None,
+        stop_strings: Optional[Iterable[Union[str, bytes]]] = None,
+        logprobs: Optional[int] = None,
         cancel: Optional[Cancel] = None,
     ) -> None:
         self._held = None
+        shape: Dict[str, Any] = {
+            "temperature": temperature,
+            "top_p": top_p,
+            "top_k": top_k,
+            "typical_p": typical_p,
+            "min_p": min_p,
+            "repetition_penalty": repetition_penalty,
+            "frequency_penalty": frequency_penalty,
+            "presence_penalty": presence_penalty,
+            "penalty_window": penalty_window,
+            "seed": seed,
+        }
         if sampler is None:
-            sampler = Sampler(session.vocab_size, temperature=temperature, top_p=top_p, seed=seed)
-        elif (temperature, top_p, seed) != (None, None, None):
-            raise TypeError("temperature, top_p and seed belong to the sampler; give them or a sampler")
+            sampler = Sampler(session.vocab_size, **shape)
+        elif any(value is not None for value in shape.values()):
+            given = ", ".join(name for name, value in shape.items() if value is not None)
+            raise TypeError(f"these belong to the sampler, give them or a sampler: {given}")
         if isinstance(prompt, (str, bytes)):
             prompt = tokenizer.encode(prompt, bos=session.position == 0)
         ids = token_array(prompt)
-        options = make_options(max_tokens=max_tokens, stop_tokens=stop_tokens)
+        if isinstance(stop_strings, (str, bytes)):
+            raise TypeError("stop_strings is a list of texts, not one")
+        strings = None if stop_strings is None else list(stop_strings)
+        options = make_options(max_tokens=max_tokens, stop_tokens=stop_tokens, stop_strings=strings, logprobs=logprobs)
+        self._stop_strings = strings or []
         self._session = session
         self._cancel = cancel
         self._stop_reason: Optional[StopReason] = None
@@ -136,6 +176,24 @@ class Generation(Owner):
     def stop_reason(self) -> Optional[StopReason]:
         """Why the generation ended; None while it has not."""
         return self._stop_reason
+
+    @property
+    def stop_string(self) -> Union[str, bytes, None]:
+        """The one of stop_strings that ended the generation; None if none did."""
+        if self._stop_reason is not StopReason.STRING:
+            return None
+        index = c_size_t()
+        call(library().generation_stop_string, self._handle, byref(index))
+        return self._stop_strings[index.value]
+
+    def logprobs(self) -> Logprobs:
+        """The log-probabilities of the last step's token by the model's own distribution (see
+        proofinfer.top_logprobs()). StateError unless the generation was made with logprobs and has yielded a token.
+        """
+        own, needed = c_float(), c_size_t()
+        ids, values = (c_int32 * MOST_LOGPROBS)(), (c_float * MOST_LOGPROBS)()
+        call(library().generation_logprobs, self._handle, byref(own), ids, values, MOST_LOGPROBS, byref(needed))
+        return Logprobs(own.value, [TokenLogprob(ids[i], values[i]) for i in range(needed.value)])
 
     def force(self, token: int) -> None:
         """Makes the next step yield this id instead of a sampled one; no random number is drawn for it."""
