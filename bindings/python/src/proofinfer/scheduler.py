@@ -64,9 +64,17 @@ class Scheduler(Owner):
         context_length: Optional[int] = None,
         temperature: Optional[float] = None,
         top_p: Optional[float] = None,
+        top_k: Optional[int] = None,
+        typical_p: Optional[float] = None,
+        min_p: Optional[float] = None,
+        repetition_penalty: Optional[float] = None,
+        frequency_penalty: Optional[float] = None,
+        presence_penalty: Optional[float] = None,
+        penalty_window: Optional[int] = None,
         seed: Optional[int] = None,
         max_tokens: Optional[int] = None,
         stop_tokens: Optional[Iterable[int]] = None,
+        stop_strings: Optional[Iterable[Union[str, bytes]]] = None,
     ) -> int:
         """Hands in a prompt: text, which is encoded with BOS, or token ids. The number that its events carry."""
         if isinstance(prompt, (str, bytes)):
@@ -76,9 +84,17 @@ class Scheduler(Owner):
             context_length=context_length,
             temperature=temperature,
             top_p=top_p,
+            top_k=top_k,
+            typical_p=typical_p,
+            min_p=min_p,
+            repetition_penalty=repetition_penalty,
+            frequency_penalty=frequency_penalty,
+            presence_penalty=presence_penalty,
+            penalty_window=penalty_window,
             seed=seed,
             max_tokens=max_tokens,
             stop_tokens=stop_tokens,
+            stop_strings=stop_strings,
         )
         number = c_uint64()
         call(library().scheduler_submit, self._handle, ids.buffer_info()[0], len(ids), options, byref(number))
