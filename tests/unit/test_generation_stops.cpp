@@ -367,6 +367,58 @@ TEST(GenerationStops, a_mask_a_step_drives_a_generation_and_a_dead_end_can_be_me
   EXPECT_EQ(told.position(), position + 1);
 }
 
+TEST(GenerationStops, in_a_scheduler_masks_stop_strings_and_log_probabilities_are_those_of_running_alone) {
+  SmallWorld world;
+  Options options = make_options();
+  set_f64(options, "temperature", 1.5);
+  set_f64(options, "frequency_penalty", 0.3);
+  set(options, "logprobs", 3);
+  set(options, "max_tokens", 60);
+  set_tokens(options, "stop_tokens", {});
+  set_stop_strings(options, {"zq", "b0b"});
+  proofinfer_scheduler *made = nullptr;
+  ASSERT_TRUE(answer_of(proofinfer_scheduler_create, world.model.get(), world.tokenizer.get(), options.get(), &made).ok());
+  Scheduler scheduler(made);
+  Told alone(world, options), added(world, options);
+  uint64_t number = 0, whose = 0, other = 0;
+  const int32_t prompt[] = {kA, kAb};
+  ASSERT_TRUE(answer_of(proofinfer_scheduler_add, scheduler.get(), added.generation.get(), &number).ok());
+  ASSERT_TRUE(
+      answer_of(proofinfer_scheduler_submit, scheduler.get(), static_cast<const int32_t *>(prompt), size_t(2), options.get(), &other).ok());
+  auto logprobs_of = [](const Generation &generation) {
+    float values[4] = {};
+    int32_t tokens[3];
+    size_t needed = 0;
+    EXPECT_TRUE(answer_of(proofinfer_generation_logprobs, generation.get(), &values[3], static_cast<int32_t *>(tokens),
+                          static_cast<float *>(values), size_t(3), &needed)
+                    .ok());
+    return std::vector<float>(values, values + 4);
+  };
+  Random random{61};
+  int32_t reason = PROOFINFER_STOP_NONE;
+  size_t steps = 0;
+  while (reason == PROOFINFER_STOP_NONE) {
+    std::vector<uint32_t> mask((size_t(small_shape().vocab()) + 31) / 32);
+    for (uint32_t &word : mask) word = random.below(1u << 31) | 1u << random.below(32);
+    for (const Told *told : {&alone, &added})
+      ASSERT_TRUE(answer_of(proofinfer_sampler_set_mask, told->sampler.get(), mask.data(), mask.size()).ok());
+    Step expected = next(alone.generation);
+    ASSERT_TRUE(answer_of(proofinfer_scheduler_step, scheduler.get(), nullptr, nullptr).ok());
+    char text[512];
+    size_t needed = 0;
+    int32_t token = -5;
+    Answer answer = answer_of(proofinfer_scheduler_next, scheduler.get(), number, &whose, &token, text, sizeof(text), &needed, &reason);
+    ASSERT_TRUE(answer.ok()) << answer;
+    ASSERT_EQ(whose, number);
+    ASSERT_EQ(token, expected.token);
+    ASSERT_EQ(std::string(text, needed), expected.text);
+    ASSERT_EQ(reason, expected.reason);
+    ASSERT_EQ(logprobs_of(added.generation), logprobs_of(alone.generation));
+    steps++;
+  }
+  EXPECT_GT(steps, 5u);
+}
+
 TEST(GenerationStops, memory_may_run_out_while_one_is_made) {
   SmallWorld world;
   Session session = make_session(world.model);
