@@ -9,7 +9,7 @@
 
 #include "support/files.h"
 #include "support/sanitizer.h"
-#include "support/small_world.h"
+#include "support/scheduling.h"
 
 namespace proofinfer_test {
 
@@ -100,6 +100,21 @@ void expect_little_of_work(const std::string &isa, const std::vector<uint8_t> &c
       char text[64];
       size_t needed = 0;
       status = proofinfer_generation_next(generation.get(), nullptr, &id, text, sizeof(text), &needed, &stop, nullptr);
+    }
+  });
+  EXPECT_EQ(status, PROOFINFER_OK);
+  set(options, "max_generations", 200);
+  set(options, "prefill_chunk", 200);
+  Scheduler scheduler = make_scheduler(model, tokenizer, options.get());
+  expect_little("schedule_" + isa, [&] {
+    uint64_t id = 0;
+    status = proofinfer_scheduler_submit(scheduler.get(), tokens.data(), tokens.size(), options.get(), &id, nullptr);
+    for (int i = 0; i < 20; i++) {
+      int32_t token = 0, stop = 0;
+      char text[64];
+      size_t needed = 0;
+      status |= proofinfer_scheduler_step(scheduler.get(), nullptr, nullptr, nullptr);
+      status |= proofinfer_scheduler_next(scheduler.get(), 0, &id, &token, text, sizeof(text), &needed, &stop, nullptr);
     }
   });
   EXPECT_EQ(status, PROOFINFER_OK);
