@@ -140,7 +140,8 @@ def copy_sources(tree: Path) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     begin = time.monotonic()
-    tree, folder, cache = arguments.folder / "tree", arguments.folder / "build", arguments.folder / "cache"
+    top = arguments.folder.resolve()
+    tree, folder, cache = top / "tree", top / "build", top / "cache"
     copy_sources(tree)
     options = ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS_DEBUG=-O0", "-DCMAKE_CXX_FLAGS_DEBUG=-O0", "-DPROOFINFER_BUILD_PROGRAM=OFF", "-DPROOFINFER_BUILD_STATIC=OFF"]
     configured = subprocess.run(["cmake", "-S", str(tree), "-B", str(folder), "-G", "Ninja", *options], capture_output=True, text=True, check=False)

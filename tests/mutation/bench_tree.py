@@ -155,8 +155,9 @@ class Bench:
         for entry in json.loads((self.build / "compile_commands.json").read_text()):
             words = shlex.split(entry["command"])
             if words[-1].startswith(source_folder) and "/cli/" not in words[-1]:
-                # Warnings of mutants are of no interest.
-                self.compiles[words[-1][len(str(self.tree)) + 1 :]] = [word for word in words if not word.startswith("-W")]
+                # Warnings of mutants are of no interest; -O3 takes long and tells the tests nothing more.
+                words = [word for word in words if not word.startswith("-W")]
+                self.compiles[words[-1][len(str(self.tree)) + 1 :]] = ["-O1" if word in ("-O2", "-O3") else word for word in words]
         self.links: dict[str, list[str]] = {}
         for test in TESTS:
             done = subprocess.run(["ninja", "-t", "commands", test.target], cwd=self.build, capture_output=True, check=True)
