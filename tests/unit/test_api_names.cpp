@@ -38,11 +38,9 @@ TEST(ApiNames, a_handle_of_another_kind_is_called_by_its_name) {
   proofinfer_cancel *cancel = nullptr;
   proofinfer_stream *stream = nullptr;
   proofinfer_batch *batch = nullptr;
-  proofinfer_scheduler *scheduler = nullptr;
   ASSERT_TRUE(answer_of(proofinfer_cancel_create, &cancel).ok());
   ASSERT_TRUE(answer_of(proofinfer_stream_create, world.tokenizer.get(), -1, &stream).ok());
   ASSERT_TRUE(answer_of(proofinfer_batch_create, world.model.get(), size_t(1), nullptr, &batch).ok());
-  ASSERT_TRUE(answer_of(proofinfer_scheduler_create, world.model.get(), world.tokenizer.get(), nullptr, &scheduler).ok());
   proofinfer_error *error = nullptr;
   ASSERT_NE(proofinfer_session_rewind(nullptr, 0, &error), PROOFINFER_OK);
 
@@ -59,10 +57,8 @@ TEST(ApiNames, a_handle_of_another_kind_is_called_by_its_name) {
   EXPECT_EQ(model_is(batch), "model is a batch; expected a model");
   EXPECT_EQ(model_is(sampler.get()), "model is a sampler; expected a model");
   EXPECT_EQ(model_is(generation.get()), "model is a generation; expected a model");
-  EXPECT_EQ(model_is(scheduler), "model is a scheduler; expected a model");
   EXPECT_EQ(model_is(nullptr), "model is NULL; expected a model");
 
-  proofinfer_scheduler_free(scheduler);
   proofinfer_error_free(error);
   proofinfer_batch_free(batch);
   proofinfer_stream_free(stream);
@@ -160,6 +156,34 @@ TEST(ApiNames, a_parameter_that_is_missing_is_named) {
   EXPECT_MISSING("tokens", proofinfer_options_set_tokens, options.get(), "stop_tokens", size_t(11), nullptr, size_t(1));
   EXPECT_MISSING("options", proofinfer_options_create, nullptr);
   EXPECT_MISSING("cancel", proofinfer_cancel_create, nullptr);
+}
+
+TEST(ApiNames, a_name_that_is_nearly_that_of_an_option_is_none) {
+  Options options = make_options();
+  ASSERT_GT(proofinfer_option_count(), 0u);
+  for (size_t i = 0; i < proofinfer_option_count(); i++) {
+    const std::string name = proofinfer_option_name(i);
+    std::vector<std::string> others = {name.substr(1), name + "s", name.substr(0, name.size() - 1)};
+    for (size_t at : {size_t(0), name.size() - 1})
+      for (int step : {-1, 1}) {
+        others.push_back(name);
+        others.back()[at] = char(others.back()[at] + step);
+      }
+    for (const std::string &other : others) {
+      Answer answer = answer_of(proofinfer_options_set_i64, options.get(), other.data(), other.size(), int64_t(1));
+      EXPECT_EQ(answer.status, PROOFINFER_E_ARGUMENT) << other;
+      EXPECT_EQ(answer.message, "there is no option \"" + other + "\"");
+    }
+  }
+}
+
+TEST(ApiNames, a_tensor_that_is_none_is_told_how_many_there_are) {
+  SmallWorld world;
+  const size_t count = proofinfer_model_tensor_count(world.model.get());
+  ASSERT_GT(count, 0u);
+  int64_t value = 0;
+  Answer answer = answer_of(proofinfer_model_tensor_get_i64, world.model.get(), count, PROOFINFER_TENSOR_ROWS, &value);
+  EXPECT_EQ(answer.message, "tensor index is " + std::to_string(count) + "; expected 0 to " + std::to_string(count - 1));
 }
 
 #if defined(__x86_64__)
