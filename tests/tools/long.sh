@@ -61,9 +61,31 @@ fuzzing() {
   python3 -B fuzz/run.py --build-dir build/fuzz --seconds "${FUZZ_SECONDS:-1200}"
 }
 
+# The engine against every oracle that can be installed; LLAMA2C names a folder of llama2.c with model.py, run and runq.
+oracles() {
+  tests/tools/install_dependencies.sh ci
+  reference/install.sh all
+  local names=transformers,llama.cpp more=()
+  if [ -n "${LLAMA2C:-}" ]; then names+=,model.py,run,runq more=(--llama2c "$LLAMA2C"); fi
+  build/oracles/bin/python -B reference/diff_test.py --library "$build/src/libproofinfer.so.1" --oracles $names \
+    --node-folder build/oracles/node "${more[@]}"
+}
+
+# Every mistake planted in the engine, to be noticed by the oracles.
+engine_mutants() {
+  reference/install.sh
+  build/oracles/bin/python -B reference/engine_mutants.py
+}
+
+# Mutants of all sources, to be noticed by the quick tests. MUTANTS of them are drawn, from SEED.
+source_mutants() {
+  reference/install.sh
+  build/oracles/bin/python -B tests/mutation/mutate_sources.py --count "${MUTANTS:-340}" --seed "${SEED:-1}" --jobs "$(nproc)"
+}
+
 # Gates are seen red.
 gates() { tests/tools/gates.sh; }
 
 stages=("$@")
-if [ ${#stages[@]} -eq 0 ]; then stages=(build_release exhaustive proof other_machines valgrind_units bindings tsan_repeated fuzzing gates); fi
+if [ ${#stages[@]} -eq 0 ]; then stages=(build_release exhaustive oracles engine_mutants source_mutants proof other_machines valgrind_units bindings tsan_repeated fuzzing gates); fi
 for name in "${stages[@]}"; do stage "$name" "$name"; done
