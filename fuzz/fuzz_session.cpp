@@ -260,6 +260,14 @@ void sample(World *w, Reader *in) {
            static_cast<float *>(logprobs)) != PROOFINFER_OK)
     return;
   for (size_t i = 0; i < count; i++) HOLDS(is_token(top[i]) && logprobs[i] <= 0.0f && (i == 0 || logprobs[i] <= logprobs[i - 1]));
+  float again[4];
+  HOLDS(call(proofinfer_logits_logprobs, static_cast<const float *>(logits), size_t(kFixedVocabSize), static_cast<const int32_t *>(top),
+             count, static_cast<float *>(again)) == PROOFINFER_OK);
+  HOLDS(std::memcmp(again, logprobs, count * sizeof(float)) == 0);
+  const int32_t one = odd_token(in);
+  const int32_t status_of_one = call(proofinfer_logits_logprobs, static_cast<const float *>(logits), size_t(kFixedVocabSize),
+                                     static_cast<const int32_t *>(&one), size_t(1), static_cast<float *>(again));
+  HOLDS((status_of_one == PROOFINFER_OK) == is_token(one));
 }
 
 void generate(World *w, Reader *in) {
