@@ -8,6 +8,7 @@ tool is missing.
 """
 
 import argparse
+import functools
 import os
 import random
 import shutil
@@ -78,7 +79,7 @@ MUTANTS = [
     ("tensor_half_its_bytes", LAYOUT, "pi_mul_checked(weights, 4, tensor_bytes)", "pi_mul_checked(weights, 2, tensor_bytes)", "measure", "measured_bytes"),
     ("tensors_overlap", LAYOUT, "pi_mul_checked(tensor_bytes, tensors, &all)", "pi_mul_checked(tensor_bytes, 1, &all)", "place", "placed_end"),
     ("end_unchecked", LAYOUT, "return pi_mul_checked(tensor_bytes, tensors, &all) && pi_add_checked(begin, all, end);",
-     "return pi_mul_checked(tensor_bytes, tensors, &all) && ((*end = begin + all), 1);", "place", "unsigned_overflow"),
+     "return pi_mul_checked(tensor_bytes, tensors, &all) && ((*end = begin + all), 1);", "place", "placed_end"),
     ("kv_rows_of_dim", LAYOUT, "span.rows = l.kv_dim; break;", "span.rows = l.dim; break;", "kind_shape", "kind_shape"),
     ("file_order_swapped", LAYOUT, "PI_ATTENTION_NORM, PI_FFN_NORM, ", "PI_FFN_NORM, PI_ATTENTION_NORM, ", "pi_checkpoint_kind_at", "kind_order"),
 
@@ -150,15 +151,13 @@ def selection(function, word):
 
 class Harness:
     def __init__(self, folder, options):
-        self.folder, self.options, self.originals = folder, options, {}
-        self.environment = wp.prover_setup(folder)
+        self.folder, self.options = folder, options
+        self.setup = wp.Setup(folder, options, {} if options.no_hints else wp.read_hints())
 
+    @functools.lru_cache(maxsize=None)
     def original(self, unit, select):
-        """The goals of the unchanged file, once a run."""
-        key = (unit, tuple(select))
-        if key not in self.originals:
-            self.originals[key] = wp.run(wp.ROOT, self.environment, unit, self.options, select)
-        return self.originals[key]
+        """The goals of the unchanged file."""
+        return wp.run(wp.ROOT, self.setup, unit, self.options, select)
 
     def mutate(self, mutant, copy):
         """Writes the mutant's text; what is wrong with it, or None."""
@@ -174,7 +173,7 @@ class Harness:
     def judge(self, mutant):
         """(caught, by which goal or why not)."""
         name, path, _, _, function, word = mutant
-        unit, select = unit_of(path), selection(function, word)
+        unit, select = unit_of(path), tuple(selection(function, word))
         original = self.original(unit, select)
         if not original.parsed or original.unproved or not any(word in goal for goal in original.goals):
             return False, f"the original does not pass: {original.unproved or 'no such goal'}"
@@ -183,7 +182,7 @@ class Harness:
         problem = self.mutate(mutant, copy)
         if problem:
             return False, problem
-        result = wp.run(copy, self.environment, unit, self.options, select)
+        result = wp.run(copy, self.setup, unit, self.options, select)
         shutil.rmtree(copy)
         failed = [goal for goal in result.unproved if word in goal]
         if not result.parsed:
@@ -198,7 +197,7 @@ def main():
     parser.add_argument("--only", action="append", help="mutants of this name")
     parser.add_argument("--list", action="store_true")
     wp.add_options(parser)
-    parser.set_defaults(timeout=10)  # for goals that no prover decides; the unchanged goals must do with it too
+    parser.set_defaults(cpu=8)  # for goals that no prover decides; the unchanged goals must do with it too
     options = parser.parse_args()
 
     chosen = [mutant for mutant in MUTANTS if not options.only or mutant[0] in options.only]
@@ -216,8 +215,7 @@ def main():
     caught, began = 0, time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         harness = Harness(folder, options)
-        for mutant in chosen:
-            good, by = harness.judge(mutant)
+        for mutant, (good, by) in zip(chosen, wp.side_by_side(options, harness.judge, chosen)):
             caught += good
             print(f"{mutant[0]:30} {'CAUGHT by' if good else 'NOT CAUGHT:'} {by}")
             sys.stdout.flush()

@@ -5,15 +5,16 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import tempfile
 
 import wp
 
 TOOLS = ["cmake", "ninja", "gcov", "objdump", "ar"]
-# What executes the functions: the loader and every kernel through the recorded figures, the sampler, the converter; bit casts of NaN by the unit test.
-EXECUTING_TESTS = ["conformance_golden_logits", "conformance_golden_sampler", "conformance_convert", "unit_checkpoint_faults", "unit_kernels",
-                   "unit_sampling"]
+# What executes the functions beyond a story told with the scalar kernels: faults of files, kernels and walks called one by one.
+EXECUTING_TESTS = {"unit_checkpoint_faults": "--gtest_filter=*cut_in_a_file*:*nothing_is_allocated*", "unit_kernels": "--gtest_filter=*scalar*",
+                   "unit_sampling": "--gtest_filter=*"}
 
 
 def digest(path):
@@ -44,23 +45,76 @@ def without_output(arguments):
     return kept
 
 
-def check_files(root, build):
-    """Every file of src/proved that Frama-C read is, by path and bytes, one that the build's commands compile. Problems."""
-    if not os.path.exists(os.path.join(build, "compile_commands.json")):
-        return [f"{build} has no compile_commands.json: build a release first (tests/tools/check.sh)"]
-    compiled = set()
+def digests(paths):
+    """Real path -> SHA-256 of the file's bytes."""
+    return {os.path.realpath(path): digest(path) for path in paths}
+
+
+def files_of_frama_c(root):
+    """The files below root that Frama-C reads for the proof, by its own preprocessing commands, with their digests."""
+    found = set()
+    for unit in wp.UNITS:
+        shown = subprocess.run(["frama-c", f"-cpp-extra-args=-I{root}/src", "-print-cpp-commands", os.path.join(root, unit)],
+                               capture_output=True, text=True, check=True).stdout
+        arguments = without_output(shlex.split(shown[shown.index("gcc "):]))
+        text = subprocess.run(arguments, cwd=root, capture_output=True, text=True, check=True).stdout
+        found |= {os.path.join(root, path) for path in re.findall(r'^# \d+ "([^"<]+)"', text, re.M)}
+    real = os.path.realpath(root) + os.sep
+    return digests(path for path in found if os.path.realpath(path).startswith(real) and os.path.isfile(path))
+
+
+def files_of_build(build):
+    """The files that the library's commands in compile_commands.json compile, headers too, with their digests."""
+    found = set()
     for folder, arguments, _ in library_commands(build):
         done = subprocess.run(without_output(arguments) + ["-MM"], cwd=folder, capture_output=True, text=True, check=True)
-        compiled |= {os.path.realpath(os.path.join(folder, word)) for word in done.stdout.replace("\\\n", " ").split(":", 1)[1].split()}
-    # The digests of the compiled bytes are those of the files at these paths; the library must not be older than any of them.
-    library, problems = os.path.join(build, "src", "libproofinfer.a"), []
-    if not os.path.exists(library):
-        return [f"{library} is not there"]
+        found |= {os.path.join(folder, word) for word in done.stdout.replace("\\\n", " ").split(":", 1)[1].split()}
+    return digests(found)
+
+
+def compare_files(read, compiled):
+    """Problems: each file that Frama-C read, the theorems aside, is by path and bytes one that the build compiles."""
+    problems = []
+    for path, sha in sorted(read.items()):
+        if not path.endswith(os.sep + wp.THEOREMS) and compiled.get(path) != sha:
+            problems.append(f"{path}, as Frama-C read it, " + ("has other bytes than the build compiles" if path in compiled else "is not compiled"))
+    return problems
+
+
+def other_files_must_be_noticed(root, read, compiled):
+    """A copy in another place, and other bytes in the same place: both given to the comparison that judges the real files."""
+    with tempfile.TemporaryDirectory() as folder:
+        for part in ("src/proved", "tests/proof"):
+            shutil.copytree(os.path.join(root, part), os.path.join(folder, part))
+        with open(os.path.join(folder, wp.LAYOUT), "a", encoding="utf-8") as file:
+            file.write("\n")
+        copy = files_of_frama_c(folder)
+        moved = {os.path.realpath(os.path.join(root, os.path.relpath(path, os.path.realpath(folder)))): sha for path, sha in copy.items()}
+    layout = os.path.realpath(os.path.join(root, wp.LAYOUT))
+    assert len(compare_files(copy, compiled)) == len(copy) - 1 == len(read) - 1, "a copy elsewhere passes"
+    assert compare_files(moved, compiled) == [f"{layout}, as Frama-C read it, has other bytes than the build compiles"], "other bytes pass"
+
+
+def check_files(root, build, read):
+    """Every file of src/proved that Frama-C read is one that the build's commands compile, and none was left unread. Problems.
+
+    That the objects in the libraries were made of these bytes is what check_machine_code compares."""
+    for needed in ("compile_commands.json", "src/libproofinfer.a", "src/libproofinfer.so"):
+        if not os.path.exists(os.path.join(build, needed)):
+            return [f"{build} has no {needed}: build a release first (tests/tools/check.sh)"]
+    compiled = files_of_build(build)
+    problems = compare_files(read, compiled)
+    if not problems:
+        other_files_must_be_noticed(root, read, compiled)
+    same = 0
     for name in sorted(os.listdir(os.path.join(root, "src/proved"))):
         path = os.path.realpath(os.path.join(root, "src/proved", name))
-        if path not in compiled:
-            problems.append(f"src/proved/{name} is not compiled by {build}/compile_commands.json")
-        print(f"  compiled  sha256 {digest(path)}  src/proved/{name}" if path in compiled else f"  NOT compiled  src/proved/{name}")
+        if path not in read:
+            problems.append(f"src/proved/{name} is not read by Frama-C")
+        elif compiled.get(path) == read[path]:
+            same += 1
+            print(f"  read and compiled  {read[path]}  src/proved/{name}")
+    print(f"  {same} files of src/proved: the same path and SHA-256 for Frama-C and for {os.path.relpath(build, root)}/compile_commands.json")
     return problems
 
 
@@ -111,13 +165,34 @@ def check_machine_code(root, build):
     return problems
 
 
-def build_with_coverage(root, build):
+def build_that_counts(root, release, build):
+    """A library that counts the entries of its functions, inlining none, and the release's program and tests linked with it."""
     quiet = {"check": True, "stdout": subprocess.DEVNULL}
-    subprocess.run(["cmake", "-S", root, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", "-DPROOFINFER_BUILD_TESTS=ON",
+    flags = "--coverage -O1 -fno-inline -fprofile-update=atomic"
+    subprocess.run(["cmake", "-S", root, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", "-DPROOFINFER_BUILD_TESTS=OFF",
                     "-DPROOFINFER_BUILD_SHARED=OFF", "-DPROOFINFER_BUILD_PROGRAM=OFF", "-DCMAKE_C_COMPILER=gcc", "-DCMAKE_CXX_COMPILER=g++",
-                    "-DCMAKE_C_FLAGS=--coverage -O1 -fno-inline -fprofile-update=atomic",
-                    "-DCMAKE_CXX_FLAGS=--coverage -O1 -fno-inline -fprofile-update=atomic"], **quiet)
-    subprocess.run(["cmake", "--build", build, "--target"] + EXECUTING_TESTS, **quiet)
+                    f"-DCMAKE_C_FLAGS={flags}", f"-DCMAKE_CXX_FLAGS={flags}"], **quiet)
+    subprocess.run(["cmake", "--build", build, "--target", "proofinfer_static"], **quiet)
+    for target in ["bin/proofinfer", *EXECUTING_TESTS]:
+        listed = subprocess.run(["ninja", "-C", release, "-t", "commands", target], capture_output=True, text=True, check=True).stdout
+        link = next(line for line in reversed(listed.splitlines()) if f" -o {target} " in line or f"/{target} " in line)
+        counting = os.path.join(build, "src", "libproofinfer.a")
+        arguments = [counting if re.fullmatch(r"src/libproofinfer\.(a|so[.\d]*)", word) else word for word in shlex.split(link) if word not in (":", "&&")]
+        assert arguments.count(counting) == 1, link
+        arguments[arguments.index("-o") + 1] = os.path.join(build, os.path.basename(target))
+        subprocess.run(arguments + ["--coverage", "-pthread", "-lm"], cwd=release, **quiet)
+
+
+def tell_stories(root, build):
+    """The program, with the scalar kernels alone: a float32 model, the same in 8 bits, greedy and sampled in both ways."""
+    program, demo = os.path.join(build, "proofinfer"), os.path.join(root, "reference/demo")
+    quantized = os.path.join(build, "demo-q8.bin")
+    common = ["-q", "--isa", "scalar", "-z", os.path.join(demo, "demo_tokenizer.bin"), "-i", "Once upon a time", "-n", "24", "-s", "7"]
+    runs = [["convert", os.path.join(demo, "demo.bin"), quantized, "-q"]]
+    for model in (os.path.join(demo, "demo.bin"), quantized):
+        runs += [["generate", model] + common + sampling for sampling in (["-t", "0"], ["-t", "1", "-p", "0.9"], ["-t", "1", "-p", "1"])]
+    for arguments in runs:
+        subprocess.run([program] + arguments, stdout=subprocess.DEVNULL, check=True)
 
 
 def execution_counts(build):
@@ -132,25 +207,31 @@ def execution_counts(build):
             for file in json.loads(line)["files"]:
                 if "src/proved/" in file["file"]:
                     for function in file["functions"]:
-                        counts[function["name"]] = counts.get(function["name"], 0) + function["execution_count"]
+                        name = function["demangled_name"].split("(")[0]
+                        counts[name] = counts.get(name, 0) + function["execution_count"]
     return counts
 
 
-def check_executed(root, build, functions):
-    """Every one of the functions was entered by the tests. Problems."""
-    build_with_coverage(root, build)
+def check_executed(root, release, build, functions):
+    """Every one of the functions was entered, by the program with the scalar kernels or by tests. Problems."""
+    build_that_counts(root, release, build)
     for folder, _, names in os.walk(build):
         for name in names:
             if name.endswith(".gcda"):
                 os.remove(os.path.join(folder, name))
-    environment = dict(os.environ, PROOFINFER_QUICK_FIGURES="1", PROOFINFER_PROPERTY_COUNT="20")
-    for test in EXECUTING_TESTS:
-        program = os.path.join(build, "tests", test.split("_")[0], test)
-        done = subprocess.run([program, "--gtest_brief=1"], env=environment, capture_output=True, text=True)
+    if sum(execution_counts(build).values()) != 0:
+        return ["functions are counted before anything runs"]
+    tell_stories(root, build)
+    by_program = execution_counts(build)
+    for test, which in EXECUTING_TESTS.items():
+        done = subprocess.run([os.path.join(build, test), "--gtest_brief=1", which], capture_output=True, text=True)
         if done.returncode != 0:
-            return [f"{test} fails in the build with coverage\n{done.stdout[-2000:]}{done.stderr[-2000:]}"]
+            return [f"{test} fails with the library that counts\n{done.stdout[-2000:]}{done.stderr[-2000:]}"]
     counts = execution_counts(build)
+    print("  executions: by the program with --isa scalar, and with the unit tests")
+    for name in sorted(functions):
+        print(f"  {name:30} {by_program.get(name, 0):10} {counts.get(name, 0):10}")
     missing = sorted(name for name in functions if counts.get(name, 0) == 0)
-    print(f"  {len(functions) - len(missing)} of {len(functions)} proved functions executed, the least often: "
-          + ", ".join(f"{name} {counts.get(name, 0)}" for name in sorted(functions, key=lambda name: counts.get(name, 0))[:3]))
+    told = sum(by_program.get(name, 0) > 0 for name in functions)
+    print(f"  {len(functions) - len(missing)} of {len(functions)} proved functions executed, {told} of them by the program's scalar path")
     return [f"{name} is proved and never executed" for name in missing]

@@ -26,10 +26,10 @@ exhaustive() {
   python3 -B tests/tools/run_tests.py --build-dir "$build" -C Long -R '^long\.'
 }
 
-# Every goal of the proved files, with what ties them to the libraries; then every mutant of them.
+# Every goal of the proved files without the hints that CI has, with what ties them to the libraries; then every mutant of them.
 proof() {
   tests/tools/install_dependencies.sh proof
-  tests/proof/prove.py --build "$build"
+  tests/proof/prove.py --build "$build" --no-hints
   tests/proof/mutate.py
 }
 
