@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing on a Debian or Ubuntu machine: install_dependencies.sh [test|proof|ci]. "test" (the default): building and the tests.
 # "proof": also the proof tool and its provers. "ci": also those, the second compiler, the analysers, the documentation, and what the bindings
-# need. Does nothing, and needs no rights, where all is there.
+# and the oracles need. Does nothing, and needs no rights, where all is there.
 set -euo pipefail
 
 packages=(g++ cmake ninja-build libgtest-dev nlohmann-json3-dev python3 pkg-config dpkg-dev file)
@@ -14,7 +14,8 @@ if [ "${1:-test}" = ci ]; then
   # What may have come another way than from Debian is asked for by its command.
   command -v node >/dev/null || packages+=(nodejs)
   command -v npm >/dev/null || packages+=(npm)
-  python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv)
+  packages+=(python3-torch)
+  python3 -c 'import ensurepip, venv' 2>/dev/null && /usr/bin/python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv)
   # From 1.21 on, Go fetches the version that go.mod names.
   go_version=go0
   if command -v go >/dev/null; then go_version=$(go env GOVERSION); fi
