@@ -185,6 +185,16 @@ TEST(ApiArguments, a_handle_of_another_kind_is_an_error) {
   EXPECT_EQ(proofinfer_session_position(session.get()), 0u);
 }
 
+TEST(ApiArguments, rewinding_forwards_is_an_error_even_by_one) {
+  SmallWorld world;
+  Session session = make_session(world.model);
+  ASSERT_TRUE(append(session, {1, 2, 3}, PROOFINFER_LOGITS_LAST).ok());
+  EXPECT_ARGUMENT(proofinfer_session_rewind, session.get(), size_t(4));
+  EXPECT_ARGUMENT(proofinfer_session_rewind, session.get(), SIZE_MAX);
+  EXPECT_EQ(proofinfer_session_position(session.get()), 3u);
+  EXPECT_TRUE(answer_of(proofinfer_session_rewind, session.get(), size_t(3)).ok());
+}
+
 TEST(ApiArguments, a_handle_of_another_kind_is_not_freed_and_not_changed) {
   SmallWorld world;
   Session session = make_session(world.model);
