@@ -79,7 +79,7 @@ MUTANTS = [
     ("tensor_half_its_bytes", LAYOUT, "pi_mul_checked(weights, 4, tensor_bytes)", "pi_mul_checked(weights, 2, tensor_bytes)", "measure", "measured_bytes"),
     ("tensors_overlap", LAYOUT, "pi_mul_checked(tensor_bytes, tensors, &all)", "pi_mul_checked(tensor_bytes, 1, &all)", "place", "placed_end"),
     ("end_unchecked", LAYOUT, "return pi_mul_checked(tensor_bytes, tensors, &all) && pi_add_checked(begin, all, end);",
-     "return pi_mul_checked(tensor_bytes, tensors, &all) && ((*end = begin + all), 1);", "place", "placed_end"),
+     "return pi_mul_checked(tensor_bytes, tensors, &all) && (pi_add_checked(begin, all, end), 1);", "place", "placed_end"),
     ("kv_rows_of_dim", LAYOUT, "span.rows = l.kv_dim; break;", "span.rows = l.dim; break;", "kind_shape", "kind_shape"),
     ("file_order_swapped", LAYOUT, "PI_ATTENTION_NORM, PI_FFN_NORM, ", "PI_FFN_NORM, PI_ATTENTION_NORM, ", "pi_checkpoint_kind_at", "kind_order"),
 
