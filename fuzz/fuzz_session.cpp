@@ -207,6 +207,21 @@ void rewind(World *w, Reader *in) {
   HOLDS(proofinfer_session_position(s) == (status == PROOFINFER_OK ? to : before));
 }
 
+// A saved state of one session in another, now and then with a changed byte.
+void carry(World *w, Reader *in) {
+  proofinfer_session *from = w->sessions[in->u8() % kSlots], *to = w->sessions[in->u8() % kSlots];
+  if (!from || !to) return;
+  static uint8_t state[8192];
+  size_t needed = 0;
+  HOLDS(call(proofinfer_session_save, from, state, sizeof(state), &needed) == PROOFINFER_OK);
+  const bool changed = in->u8() % 4 == 0;
+  if (changed) state[in->u16() % needed] ^= 0x10;
+  const size_t before = proofinfer_session_position(to);
+  const int32_t status = call(proofinfer_session_restore, to, static_cast<const uint8_t *>(state), needed);
+  if (changed) HOLDS(status != PROOFINFER_OK);
+  HOLDS(proofinfer_session_position(to) == (status == PROOFINFER_OK ? proofinfer_session_position(from) : before));
+}
+
 void batch(World *w, Reader *in) {
   proofinfer_batch *b = w->batches[in->u8() % kSlots];
   switch (in->u8() % 4) {
@@ -414,6 +429,7 @@ void release(World *w, uint8_t what, size_t i) {
 void run(World *w, Reader *in) {
   const uint8_t operation = in->u8();
   if (operation >= 240) return schedule(w, in);
+  if (operation >= 232) return carry(w, in);
   switch (operation % 16) {
     case 0: set_option(w, in); break;
     case 1:

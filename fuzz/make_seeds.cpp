@@ -182,6 +182,48 @@ void write_programs() {
   }
 }
 
+// States of the fixed checkpoints, some cut and some changed.
+void write_states() {
+  for (int format = 0; format < 3; format++) {
+    const Bytes &file = proofinfer_fuzz::fixed_checkpoint(format);
+    proofinfer_fuzz::Out<proofinfer_model> model;
+    proofinfer_fuzz::Out<proofinfer_session> session;
+    model.of(proofinfer_model_open_memory(file.data(), file.size(), nullptr, nullptr, &model.handle, nullptr));
+    session.of(proofinfer_session_create(model.handle, nullptr, &session.handle, nullptr));
+    const int32_t tokens[] = {1, 5, 9};
+    for (size_t count = 0; count < 40; count += 3) {
+      Bytes state(8192);
+      size_t needed = 0;
+      HOLDS(proofinfer_session_save(session.handle, state.data(), state.size(), &needed, nullptr) == PROOFINFER_OK);
+      state.resize(needed);
+      const std::string name = "good_" + std::to_string(format) + "_" + std::to_string(count);
+      write("state", name, joined({uint8_t(format)}, state));
+      write("state", name + "_other", joined({uint8_t(format + 1)}, state));
+      write("state", name + "_cut", joined({uint8_t(format)}, Bytes(state.begin(), state.end() - 1 - std::ptrdiff_t(count))));
+      state[needed / 2] ^= 1;
+      write("state", name + "_changed", joined({uint8_t(format)}, state));
+      HOLDS(proofinfer_session_append(session.handle, tokens, 3, int32_t(count / 3 % 2), nullptr, nullptr) == PROOFINFER_OK);
+    }
+    proofinfer_session_free(session.handle);
+    proofinfer_model_free(model.handle);
+  }
+}
+
+// Packed files of small shapes, as the library writes them.
+void write_packed() {
+  const Shape shapes[] = {{4, 6, 2, 2, 1, 5, 8}, {12, 8, 1, 6, 3, -17, 3}, {2, 2, 1, 1, 1, 1, 1}};
+  for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+    for (Format format : {Format::kLegacy, Format::kVersion2}) {
+      const std::string name = "good_" + std::to_string(i) + "_" + std::to_string(int(format));
+      const std::string from = g_folder + "/model/packed.tmp", to = g_folder + "/packed/" + name;
+      write("packed", name, {});
+      write("model", "packed.tmp", checkpoint(format, shapes[i], i, 2));
+      HOLDS(proofinfer_convert(from.data(), from.size(), to.data(), to.size(), PROOFINFER_FORMAT_PACKED, 0, nullptr, nullptr) ==
+            PROOFINFER_OK);
+      std::remove(from.c_str());
+    }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *, size_t) { return 0; }
@@ -196,5 +238,7 @@ int main(int argc, char **argv) {
   write_tokenizers();
   write_texts();
   write_programs();
+  write_states();
+  write_packed();
   return 0;
 }

@@ -26,6 +26,8 @@ TARGETS = {
     "session": ("session", 512, 200),
     "differential": ("checkpoint", 2048, 200),
     "convert": ("checkpoint", 2048, 200),
+    "state": ("session", 4096, 200),
+    "packed": ("checkpoint", 32768, 200),
 }
 LEAST_PART_OF_RATE = 1 / 5
 LEAST_LOADED = 1 / 5

@@ -140,6 +140,10 @@ PROOFINFER_API void proofinfer_error_free(proofinfer_error *error);
  *   "threads"            i64     model       threads that compute, the caller's included; default 1
  *   "share_from_bytes"   u64     model       work that streams fewer bytes of weights or cache than this is done by one thread, as waking others
  *                                            would take longer; default 131072; bits do not depend on it
+ *   "map"                i64     model       packed files: 1 (default): the file is mapped, and shared with other processes that map it; 0: it is
+ *                                            read into memory; bits do not depend on it
+ *   "verify"             i64     model       packed files: 1: all weights are read and compared with the fingerprint in the header; 0 (default):
+ *                                            only those of files that are not mapped are
  *   "isa"                text    model,      "auto" or the name of a kernel set (proofinfer_isa_name); at a session or batch:
  *                                session,    overrides the model's; bits do not depend on it
  *                                batch,
@@ -247,10 +251,15 @@ PROOFINFER_API int32_t proofinfer_selftest(proofinfer_error **error);
 
 /* ---- Model ----------------------------------------------------------------------------------------------------------------------
  * Formats: llama2.c checkpoints: version 1 (float32) and version 2 (Q8_0 groups), known by their magic, and the legacy one (7 int32 header,
- * no magic), recognised by its exact size. */
+ * no magic), recognised by its exact size; and packed files, which proofinfer_convert writes: weights as they lie in memory, mapped instead of
+ * read. Opening one takes the time to check its header, and processes that open the same file share one copy of it.
+ *
+ * A packed file that is mapped must be left as it is while a model uses it (replacing it by renaming another one over it is safe): a changed weight
+ * changes results, and cutting the file kills the process at the next access. One to which all users may write is refused with E_IO. Files
+ * of others whom you do not trust that far: option "map" 0. Mapped weights do not count as memory that the model holds. */
 
 /* Opens the checkpoint at a path: checks everything, then reads the weights into the library's own memory. The file is closed again
- * before the call returns; later changes to it do no harm.
+ * before the call returns; later changes to it do no harm (but to a packed file that is mapped, see above).
  * options: scope model; nullable. cancel: nullable; progress in bytes.
  * Errors: E_ARGUMENT, E_IO, E_UNRECOGNIZED, E_TRUNCATED, E_FORMAT, E_UNSUPPORTED, E_MEMORY, E_LIMIT, E_CANCELLED. */
 PROOFINFER_API int32_t proofinfer_model_open(const char *path, size_t path_bytes, const proofinfer_options *options,
@@ -277,17 +286,18 @@ PROOFINFER_API void proofinfer_model_free(proofinfer_model *model);
 #define PROOFINFER_MODEL_MEMORY_BYTES 13     /* all memory that the model holds */
 #define PROOFINFER_MODEL_PARAMETER_COUNT 14  /* weights in the file, each counted once */
 #define PROOFINFER_MODEL_THREADS 15          /* threads that compute, the caller's included */
+#define PROOFINFER_MODEL_IS_MAPPED 16        /* 1: the weights are a mapped packed file; 0: the model's own memory */
 /* Reads an integer property. value: not NULL; 0 on failure. Errors: E_ARGUMENT. */
 PROOFINFER_API int32_t proofinfer_model_get_i64(const proofinfer_model *model, int32_t property, int64_t *value, proofinfer_error **error);
 
 /* Text properties of a model. */
-#define PROOFINFER_MODEL_FORMAT 1       /* "llama2.c legacy", "llama2.c version 1", "llama2.c version 2" */
+#define PROOFINFER_MODEL_FORMAT 1       /* "llama2.c legacy", "llama2.c version 1", "llama2.c version 2", "proofinfer packed" */
 #define PROOFINFER_MODEL_ELEMENT_TYPE 2 /* "f32", "q8_0" */
 #define PROOFINFER_MODEL_ISA 3          /* the kernel set in use */
 /* A text property: static, NUL-terminated; NULL for another property or a NULL model. */
 PROOFINFER_API const char *proofinfer_model_get_text(const proofinfer_model *model, int32_t property);
 
-/* The tensors of the checkpoint in file order: index in [0, count). */
+/* The tensors of the checkpoint in file order: index in [0, count). A packed file has some of them in one matrix: "layers.3.qkv", "layers.3.w13". */
 PROOFINFER_API size_t proofinfer_model_tensor_count(const proofinfer_model *model);
 /* The name of a tensor, for example "layers.3.wq". Errors: E_ARGUMENT, E_BUFFER. */
 PROOFINFER_API int32_t proofinfer_model_tensor_name(const proofinfer_model *model, size_t index, char *buffer, size_t capacity,
@@ -305,6 +315,7 @@ PROOFINFER_API int32_t proofinfer_model_tensor_get_i64(const proofinfer_model *m
 #define PROOFINFER_FORMAT_LEGACY 0
 #define PROOFINFER_FORMAT_VERSION_1 1
 #define PROOFINFER_FORMAT_VERSION_2 2
+#define PROOFINFER_FORMAT_PACKED 3 /* element type and group size of `from`; needs memory for all packed weights */
 /* Writes the checkpoint at path `from` to path `to` in another format, row by row in little memory, under a temporary name that is renamed at
  * the end: `to` is whole or unchanged. group_size: 0 but for VERSION_2, where 0 means the largest power of two up to 64 that divides dim and
  * hidden_dim. Quantizing: scale = largest magnitude of the group / 127, q = w / scale rounded half to even. The legacy format's unused RoPE tables are
@@ -388,6 +399,19 @@ PROOFINFER_API int32_t proofinfer_session_create(const proofinfer_model *model, 
  * Errors: E_ARGUMENT (also "context_length" less than the positions held), E_MEMORY, E_LIMIT, E_BUSY. `session` is unchanged. */
 PROOFINFER_API int32_t proofinfer_session_clone(proofinfer_session *session, const proofinfer_options *options, proofinfer_session **clone,
                                                 proofinfer_error **error);
+/* Writes what the session holds as bytes: its tokens, their keys and values and, if they are kept, the logits of the last position. Any session
+ * of the same model can go on from them with the same bits: in another process, on another machine, with other options, from a file of another
+ * format with the same weights. Equal states give equal bytes. The first use of a model here reads all its weights once.
+ * Errors: E_ARGUMENT, E_BUFFER (*needed bytes; 80 for an empty session), E_BUSY. */
+PROOFINFER_API int32_t proofinfer_session_save(proofinfer_session *session, void *buffer, size_t capacity, size_t *needed,
+                                               proofinfer_error **error);
+/* Replaces what the session holds by a saved state, of which everything is checked before anything is replaced. Whoever can make a checksum can make
+ * a state with any numbers in it: they change results, never memory safety. data: [data_bytes], any alignment, not kept.
+ * Errors: E_UNRECOGNIZED, E_UNSUPPORTED (another version of the format), E_TRUNCATED, E_FORMAT (changed bytes), E_ARGUMENT (another model's: the
+ * message says what differs), E_CONTEXT (more positions than the session has room for), E_MEMORY and E_LIMIT (pages shared with a clone), E_BUSY.
+ * On failure the session is as before. */
+PROOFINFER_API int32_t proofinfer_session_restore(proofinfer_session *session, const void *data, size_t data_bytes,
+                                                  proofinfer_error **error);
 /* Frees a session. NULL does nothing. */
 PROOFINFER_API void proofinfer_session_free(proofinfer_session *session);
 

@@ -1,6 +1,7 @@
 package proofinfer
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -114,6 +115,73 @@ func TestConvertWritesAQuantizedModel(t *testing.T) {
 	if err := Convert(ctx, from, to, FormatVersion1, 0); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
+}
+
+func TestPackedFileIsMapped(t *testing.T) {
+	folder := t.TempDir()
+	from, to := filepath.Join(folder, "from.bin"), filepath.Join(folder, "to.bin")
+	shape := shape{Dim: 64, HiddenDim: 192, NLayers: 1, NHeads: 4, NKVHeads: 4, VocabSize: 97, SeqLen: 32}
+	if err := os.WriteFile(from, checkpoint(shape, 3), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Convert(background, from, to, FormatPacked, 0); err != nil {
+		t.Fatal(err)
+	}
+	logits := func(path string, mapped bool, options ...Option) []float32 {
+		m := must(OpenModel(background, path, options...))(t)
+		defer m.Close()
+		if m.Info().Mapped != mapped {
+			t.Errorf("%s: mapped is %v", path, m.Info().Mapped)
+		}
+		s := must(m.NewSession())(t)
+		defer s.Close()
+		if err := s.Append(background, []int32{1, 2}, LastLogits); err != nil {
+			t.Fatal(err)
+		}
+		return must(s.Logits(1))(t)
+	}
+	expected := logits(from, false)
+	for _, found := range [][]float32{logits(to, true), logits(to, true, Verify(true)), logits(to, false, Map(false))} {
+		if !slices.Equal(found, expected) {
+			t.Error("other logits")
+		}
+	}
+}
+
+func TestClonesAndSavedStatesGoOnWithTheSameBits(t *testing.T) {
+	w := smallWorld(t)
+	s := must(w.model.NewSession(ContextLength(200)))(t)
+	defer s.Close()
+	prompt := make([]int32, 100)
+	for i := range prompt {
+		prompt[i] = int32(i % 50)
+	}
+	if err := s.Append(background, prompt, LastLogits); err != nil {
+		t.Fatal(err)
+	}
+	state := must(s.Save())(t)
+	clone := must(s.Clone())(t)
+	defer clone.Close()
+	restored := must(w.model.NewSession(ContextLength(150)))(t)
+	defer restored.Close()
+	if err := restored.Restore(state); err != nil {
+		t.Fatal(err)
+	}
+	if clone.ContextLength() != 200 || !bytes.Equal(must(clone.Save())(t), state) || !bytes.Equal(must(restored.Save())(t), state) {
+		t.Error("another state")
+	}
+	for _, each := range []*Session{s, clone, restored} {
+		if err := each.Append(background, []int32{7, 8}, LastLogits); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(must(each.Logits(101))(t), must(s.Logits(101))(t)) {
+			t.Error("other logits")
+		}
+	}
+	expectCode(t, s.Restore(state[:len(state)-1]), ErrTruncated)
+	expectCode(t, s.Restore(nil), ErrTruncated)
+	_, err := s.Clone(ContextLength(7))
+	expectCode(t, err, ErrArgument)
 }
 
 func TestFailuresCarryCodeAndMessage(t *testing.T) {

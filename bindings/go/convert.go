@@ -12,6 +12,7 @@ const (
 	FormatLegacy   Format = C.PROOFINFER_FORMAT_LEGACY    // float32, no magic
 	FormatVersion1 Format = C.PROOFINFER_FORMAT_VERSION_1 // float32
 	FormatVersion2 Format = C.PROOFINFER_FORMAT_VERSION_2 // Q8_0
+	FormatPacked   Format = C.PROOFINFER_FORMAT_PACKED    // as the weights lie in memory, to be mapped
 )
 
 // Convert writes the checkpoint at path from to path to in another format; to is whole or unchanged afterwards. groupSize is 0

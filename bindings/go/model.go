@@ -17,7 +17,7 @@ type Model struct {
 
 // ModelInfo is what a model says of itself.
 type ModelInfo struct {
-	Format      string // "llama2.c legacy", "llama2.c version 1", "llama2.c version 2"
+	Format      string // "llama2.c legacy", "llama2.c version 1", "llama2.c version 2", "proofinfer packed"
 	ElementType string // "f32", "q8_0"
 	ISA         string // the kernel set in use
 
@@ -30,6 +30,7 @@ type ModelInfo struct {
 	MemoryBytes      int64 // all memory that the model holds
 	ParameterCount   int64
 	Threads          int
+	Mapped           bool // the weights are a mapped packed file
 }
 
 // Tensor is one tensor of a checkpoint.
@@ -91,7 +92,7 @@ func readInfo(ptr *C.proofinfer_model) ModelInfo {
 		SharedClassifier: number(C.PROOFINFER_MODEL_SHARED_CLASSIFIER) == 1, GroupSize: int(number(C.PROOFINFER_MODEL_GROUP_SIZE)),
 		FileBytes: number(C.PROOFINFER_MODEL_FILE_BYTES), WeightBytes: number(C.PROOFINFER_MODEL_WEIGHT_BYTES),
 		MemoryBytes: number(C.PROOFINFER_MODEL_MEMORY_BYTES), ParameterCount: number(C.PROOFINFER_MODEL_PARAMETER_COUNT),
-		Threads: int(number(C.PROOFINFER_MODEL_THREADS)),
+		Threads: int(number(C.PROOFINFER_MODEL_THREADS)), Mapped: number(C.PROOFINFER_MODEL_IS_MAPPED) == 1,
 	}
 }
 

@@ -19,6 +19,20 @@ type Option struct {
 // Threads sets how many threads compute, the caller's included (scope model; default 1).
 func Threads(n int) Option { return Option{"threads", int64(n)} }
 
+// Map says whether a packed file is mapped (the default), and so shared with other processes, or read into memory (scope model). A mapped
+// file must not be cut while it is in use.
+func Map(on bool) Option { return flag("map", on) }
+
+// Verify has all weights of a packed file compared with the fingerprint in its header (scope model; default false).
+func Verify(on bool) Option { return flag("verify", on) }
+
+func flag(name string, on bool) Option {
+	if on {
+		return Option{name, int64(1)}
+	}
+	return Option{name, int64(0)}
+}
+
 // ISA picks a kernel set by name, or "auto" (scopes model, session, batch, scheduler, sampler). The results do not depend on it.
 func ISA(name string) Option { return Option{"isa", name} }
 

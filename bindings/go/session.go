@@ -44,9 +44,61 @@ func (m *Model) NewSession(options ...Option) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{contextLength: int(C.proofinfer_session_context_length(ptr)), vocabSize: m.info.VocabSize}
+	return ownSession(ptr, m.info.VocabSize), nil
+}
+
+// ownSession takes over an object of the library.
+func ownSession(ptr *C.proofinfer_session, vocabSize int) *Session {
+	s := &Session{contextLength: int(C.proofinfer_session_context_length(ptr)), vocabSize: vocabSize}
 	s.h = newHandle(s, unsafe.Pointer(ptr), func(p unsafe.Pointer) { C.proofinfer_session_free((*C.proofinfer_session)(p)) })
-	return s, nil
+	return s
+}
+
+// Clone makes another session that holds the same tokens, and the logits of the last one if they are kept. Keys and values are shared until
+// one of the two overwrites them, so that it takes no evaluation and little time. Without options it has the settings of s; with some, the
+// defaults for the others, but for [ContextLength]. Scope of the options: session.
+func (s *Session) Clone(options ...Option) (*Session, error) {
+	source, err := s.acquire()
+	if err != nil {
+		return nil, err
+	}
+	defer s.h.release()
+	var ptr *C.proofinfer_session
+	clone := func(settings *C.proofinfer_options) error {
+		var object *C.proofinfer_error
+		return failure(C.proofinfer_session_clone(source, settings, &ptr, &object), object)
+	}
+	if len(options) == 0 {
+		err = clone(nil)
+	} else {
+		err = withOptions(options, clone)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return ownSession(ptr, s.vocabSize), nil
+}
+
+// Save gives what the session holds as bytes, for [Session.Restore] here, in another process or on another machine. Equal states give
+// equal bytes.
+func (s *Session) Save() ([]byte, error) {
+	ptr, err := s.acquire()
+	if err != nil {
+		return nil, err
+	}
+	defer s.h.release()
+	return bytesOut(func(buffer *C.char, capacity C.size_t, needed *C.size_t) error {
+		var object *C.proofinfer_error
+		return failure(C.proofinfer_session_save(ptr, unsafe.Pointer(buffer), capacity, needed, &object), object)
+	})
+}
+
+// Restore replaces what the session holds by a saved state. On failure (changed bytes, another model's, no room) the session is as before.
+func (s *Session) Restore(state []byte) error {
+	return s.move(func(ptr *C.proofinfer_session) error {
+		var object *C.proofinfer_error
+		return failure(C.proofinfer_session_restore(ptr, unsafe.Pointer(unsafe.SliceData(state)), C.size_t(len(state)), &object), object)
+	})
 }
 
 // Close frees the session. A generation or a batch that uses it keeps what it needs.

@@ -19,6 +19,23 @@ static int32_t load_model(Call *call, Source *source, const proofinfer_options *
   return call->end(status);
 }
 
+// Packs in memory: the file is what a loaded model holds.
+static Status pack_file(Source *source, const char *to, size_t to_bytes, int32_t group_size, Cancel *cancel, Failure *failure) {
+  if (group_size != 0) return fail(failure, kArgument, "group_size is %d; expected 0 for the packed format", group_size);
+  Checkpoint checkpoint;
+  Status status = checkpoint.open(source, failure);
+  if (status == kOk && checkpoint.packed()) return fail(failure, kUnsupported, "this is a packed file already");
+  Account account(MemoryHooks(), 0);
+  Sink sink;
+  if (status == kOk) status = sink.open(to, to_bytes, &account, failure);
+  Model *loaded = nullptr;
+  if (status == kOk) status = Model::load(source, Settings(), cancel, &loaded, failure);
+  if (status != kOk) return status;
+  Ref<Model> model(loaded);
+  status = model->write_packed(&sink, cancel, failure);
+  return status == kOk ? sink.commit(failure) : status;
+}
+
 static Status convert_file(Source *source, const char *to, size_t to_bytes, const ConvertTarget &target, Cancel *cancel, Failure *failure) {
   Checkpoint checkpoint;
   Status status = checkpoint.open(source, failure);
@@ -43,10 +60,11 @@ static Status get_i64(const Model &m, int32_t property, int64_t *value, Failure 
     case PROOFINFER_MODEL_HEAD_SIZE: *value = static_cast<int64_t>(m.head_size()); return kOk;
     case PROOFINFER_MODEL_SHARED_CLASSIFIER: *value = layout.shared_classifier; return kOk;
     case PROOFINFER_MODEL_GROUP_SIZE: *value = static_cast<int64_t>(m.group_size()); return kOk;
-    case PROOFINFER_MODEL_FILE_BYTES: *value = static_cast<int64_t>(layout.file_bytes); return kOk;
+    case PROOFINFER_MODEL_FILE_BYTES: *value = static_cast<int64_t>(m.checkpoint().file_bytes()); return kOk;
     case PROOFINFER_MODEL_WEIGHT_BYTES: *value = static_cast<int64_t>(m.weight_bytes()); return kOk;
     case PROOFINFER_MODEL_MEMORY_BYTES: *value = static_cast<int64_t>(m.account()->used_bytes()); return kOk;
     case PROOFINFER_MODEL_PARAMETER_COUNT: *value = static_cast<int64_t>(m.checkpoint().parameter_count()); return kOk;
+    case PROOFINFER_MODEL_IS_MAPPED: *value = m.mapped(); return kOk;
     case PROOFINFER_MODEL_THREADS: *value = static_cast<int64_t>(m.pool()->thread_count()); return kOk;
     default: return fail(failure, kArgument, "property is %d; expected a PROOFINFER_MODEL_ integer property", property);
   }
@@ -105,6 +123,7 @@ int32_t proofinfer_convert(const char *from, size_t from_bytes, const char *to, 
   if (call.failed() || !call.need(from, "from") || !call.need(to, "to")) return call.end();
   Source source;
   if (source.open_file(from, from_bytes, call.failure()) != kOk) return call.end();
+  if (format == PROOFINFER_FORMAT_PACKED) return call.end(pack_file(&source, to, to_bytes, group_size, polled, call.failure()));
   return call.end(convert_file(&source, to, to_bytes, ConvertTarget{format, group_size}, polled, call.failure()));
 }
 

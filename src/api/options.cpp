@@ -26,6 +26,8 @@ constexpr double kMaxPenalty = 1e3;
 enum OptionIndex {
   kThreads,
   kShareFromBytes,
+  kMap,
+  kVerify,
   kIsa,
   kMemoryLimit,
   kContextLength,
@@ -51,6 +53,8 @@ enum OptionIndex {
 constexpr OptionInfo kOptions[kOptionCount] = {
     {"threads", PROOFINFER_OPTION_I64, "1", "1", "1024", "model"},
     {"share_from_bytes", PROOFINFER_OPTION_U64, "131072", "0", "18446744073709551615", "model"},
+    {"map", PROOFINFER_OPTION_I64, "1", "0", "1", "model"},
+    {"verify", PROOFINFER_OPTION_I64, "0", "0", "1", "model"},
     {"isa", PROOFINFER_OPTION_TEXT, "auto", "", "", "model,session,batch,scheduler,sampler"},
     {"memory_limit_bytes", PROOFINFER_OPTION_U64, "0", "0", "18446744073709551615", "model,tokenizer,session,sampler,batch,scheduler"},
     {"context_length", PROOFINFER_OPTION_I64, "0", "0", "2147483647", "session"},
@@ -121,6 +125,8 @@ struct Place {
 Place<int64_t> i64_place(int index) {
   switch (index) {
     case kThreads: return {&Settings::threads, 1, kMaxThreads};
+    case kMap: return {&Settings::map, 0, 1};
+    case kVerify: return {&Settings::verify, 0, 1};
     case kContextLength: return {&Settings::context_length, 0, kMaxPositions};
     case kMaxGenerations: return {&Settings::max_generations, 1, kMaxRows};
     case kPrefillChunk: return {&Settings::prefill_chunk, 1, kMaxRows};

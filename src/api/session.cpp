@@ -77,6 +77,26 @@ int32_t proofinfer_session_clone(proofinfer_session *session, const proofinfer_o
   return call.end(status);
 }
 
+int32_t proofinfer_session_save(proofinfer_session *session, void *buffer, size_t capacity, size_t *needed, proofinfer_error **error) {
+  Call call(error);
+  if (needed) *needed = 0;
+  Entered<Session> s(&call, session, "session");
+  if (!s || !call.need_array(buffer, capacity, "buffer")) return call.end();
+  const size_t bytes = s->state_bytes();
+  if (needed) *needed = bytes;
+  if (capacity < bytes)
+    return call.end(fail(call.failure(), kBufferTooSmall, "state: needs a capacity of %zu; found %zu", bytes, capacity));
+  s->save(static_cast<unsigned char *>(buffer));
+  return call.end();
+}
+
+int32_t proofinfer_session_restore(proofinfer_session *session, const void *data, size_t data_bytes, proofinfer_error **error) {
+  Call call(error);
+  Entered<Session> s(&call, session, "session");
+  if (!s || !call.need_array(data, data_bytes, "data")) return call.end();
+  return call.end(s->restore(static_cast<const unsigned char *>(data), data_bytes, call.failure()));
+}
+
 void proofinfer_session_free(proofinfer_session *session) { free_handle<Session>(session); }
 
 int32_t proofinfer_session_append(proofinfer_session *session, const int32_t *tokens, size_t count, int32_t logits,

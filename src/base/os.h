@@ -21,6 +21,12 @@ Status os_open_file(const char *path, size_t path_bytes, int64_t *file, uint64_t
 void os_close_file(int64_t file);
 // Reads up to `bytes` at `offset`; *got is 0 only at the end of the file. `error_number` explains a false return.
 bool os_read_file(int64_t file, uint64_t offset, void *to, size_t bytes, size_t *got, int *error_number);
+// The first `bytes` bytes of an open file, read-only, shared with everyone who maps it; nullptr: `error_number` explains, 0: no memory. They stay when the file is
+// closed. A file that becomes shorter while it is mapped kills who reads behind its end.
+void *os_map_file(int64_t file, size_t bytes, int *error_number);
+void os_unmap_file(void *memory, size_t bytes);
+// Whether users other than the owner and the group may write to an open file.
+bool os_others_may_write(int64_t file);
 // Whether a file of that name (NUL-terminated) may be put in the place of what is there: nothing, or a regular file. Not of a device, a pipe, a
 // directory or a link.
 bool os_may_replace(const char *name);

@@ -116,6 +116,20 @@ bool os_read_file(int64_t file, uint64_t offset, void *to, size_t bytes, size_t 
   }
 }
 
+void *os_map_file(int64_t file, size_t bytes, int *error_number) {
+  void *memory = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, static_cast<int>(file), 0);
+  if (memory != MAP_FAILED) return memory;
+  *error_number = errno == ENOMEM ? 0 : errno;
+  return nullptr;
+}
+
+void os_unmap_file(void *memory, size_t bytes) { munmap(memory, bytes); }
+
+bool os_others_may_write(int64_t file) {
+  struct stat information;
+  return fstat(static_cast<int>(file), &information) != 0 || (information.st_mode & S_IWOTH) != 0;
+}
+
 bool os_may_replace(const char *name) {
   struct stat information;
   return lstat(name, &information) != 0 || S_ISREG(information.st_mode);

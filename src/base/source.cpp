@@ -6,6 +6,30 @@
 
 namespace proofinfer {
 
+Mapping::~Mapping() {
+  if (data_) os_unmap_file(data_, bytes_);
+}
+
+Status Source::map(Mapping *mapping, Failure *failure) {
+  if (os_others_may_write(file_))
+    return fail(
+        failure, kIo,
+        "all users may write to the packed file: cutting it while it is mapped would kill this process; take that permission away, or set "
+        "the option map to 0");
+  int error_number = 0;
+  size_t bytes = static_cast<size_t>(size_bytes_);
+  void *memory = os_map_file(file_, bytes, &error_number);
+  if (!memory && error_number == 0) return fail(failure, kMemory, "the packed file cannot be mapped: no room for its %zu bytes", bytes);
+  if (!memory) {
+    char text[128];
+    os_error_text(error_number, text, sizeof(text));
+    return fail(failure, kIo, "the packed file cannot be mapped: %s", text);
+  }
+  mapping->data_ = static_cast<unsigned char *>(memory);
+  mapping->bytes_ = bytes;
+  return kOk;
+}
+
 Status Source::open_file(const char *path, size_t path_bytes, Failure *failure) {
   close();
   return os_open_file(path, path_bytes, &file_, &size_bytes_, failure);

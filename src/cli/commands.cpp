@@ -150,6 +150,7 @@ const Command kInspect = {
     "Loads the model, which checks it, and prints its hyper-parameters, format, sizes "
     "in bytes and every tensor with its shape and place in the file.",
     {{'\0', "json", nullptr, "Print JSON instead."},
+     {'\0', "verify", nullptr, "Packed files: compare all weights with the fingerprint in the header."},
      {'\0', "context", "N", "Positions for which the memory of one session is told. Default: the model's, but at most 4096."},
      kThreads,
      kIsa,
@@ -166,6 +167,8 @@ const Command kConvert = {
     "The new file takes its name when it is complete; until then nothing of that name changes. "
     "Version 2 quantizes the weights to 8 bits in groups (Q8_0), a quarter of the size.",
     {{'\0', "to", "FORMAT", "legacy, v1 or v2. Default: v2."},
+     {'\0', "packed", nullptr,
+      "Write a packed file instead: weights as they lie in memory, to be mapped and shared. Needs memory for them."},
      {'\0', "group-size", "N", "v2: weights a group; divides dim and hidden_dim. Default: the largest power of two up to 64 that does."},
      kQuiet,
      kHelp},

@@ -8,6 +8,10 @@ namespace proofinfer::cli {
 namespace {
 
 int32_t read_format(const Arguments &arguments) {
+  if (arguments.has("packed")) {
+    if (arguments.text("to")) throw UsageProblem("--packed and --to are two formats; expected one");
+    return PROOFINFER_FORMAT_PACKED;
+  }
   const std::string name = arguments.text("to").value_or("v2");
   if (name == "legacy") return PROOFINFER_FORMAT_LEGACY;
   if (name == "v1") return PROOFINFER_FORMAT_VERSION_1;

@@ -103,6 +103,7 @@ std::string as_tables(const LoadedModel &model, const SessionSize &session) {
   text += row("format", model.text(PROOFINFER_MODEL_FORMAT));
   text += row("element type", model.text(PROOFINFER_MODEL_ELEMENT_TYPE));
   for (const Property &property : kShape) text += row(property.label, std::to_string(model.get(property.id)));
+  text += row("weights are", model.get(PROOFINFER_MODEL_IS_MAPPED) ? "mapped" : "in memory");
   text += row("classifier", model.get(PROOFINFER_MODEL_SHARED_CLASSIFIER) ? "shared with the embedding" : "has weights of its own");
   for (const Property &property : kSizes) {
     const int64_t bytes = model.get(property.id);
@@ -131,6 +132,7 @@ std::string as_json(const LoadedModel &model, const SessionSize &session) {
   json.text("format", model.text(PROOFINFER_MODEL_FORMAT));
   json.text("element_type", model.text(PROOFINFER_MODEL_ELEMENT_TYPE));
   for (const Property &property : kShape) json.integer(property.key, model.get(property.id));
+  json.boolean("is_mapped", model.get(PROOFINFER_MODEL_IS_MAPPED) != 0);
   json.boolean("shared_classifier", model.get(PROOFINFER_MODEL_SHARED_CLASSIFIER) != 0);
   for (const Property &property : kSizes) json.integer(property.key, model.get(property.id));
   json.open_object("session");
@@ -150,6 +152,7 @@ int run_inspect(const Arguments &arguments) {
   const std::string path = model_path(arguments);
   const Options options = read_options(arguments);
   set_context_length(options.get(), arguments.integer("context", 0, 1, INT64_MAX));
+  if (arguments.has("verify")) call(proofinfer_options_set_i64, options.get(), PROOFINFER_TEXT("verify"), 1);
   const LoadedModel model = load_model(path, options.get(), arguments.has("quiet"));
   const SessionSize session = measure_session(model.model.get(), options.get());
   print(arguments.has("json") ? as_json(model, session) : as_tables(model, session));

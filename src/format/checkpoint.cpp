@@ -43,7 +43,9 @@ constexpr HeaderFields kHeaderFields[] = {
     {"legacy checkpoint", 0, 0, 0},
     {"version 1 checkpoint", 8, 36, 0},
     {"version 2 checkpoint", 8, 36, 37},
+    {"packed file", 24, 52, 56},
 };
+constexpr int32_t kPackedFields = 3;
 
 constexpr uint32_t kVersionMagic = 0x616b3432;  // "ak42" as a big-endian number
 
@@ -184,6 +186,7 @@ Status Checkpoint::open(Source *source, Failure *failure) {
   size_t first_count = size_bytes < kFirstBytes ? static_cast<size_t>(size_bytes) : kFirstBytes;
   int32_t format = PI_FORMAT_LEGACY;
   Status status = source->read(0, first, first_count, "checkpoint header", failure);
+  if (status == kOk && is_packed(first, first_count)) return open_packed(source, failure);
   if (status == kOk) status = detect(first, first_count, size_bytes, &format, failure);
   if (status != kOk) return status;
   pi_checkpoint_header header = load_header(first, format);
@@ -193,7 +196,59 @@ Status Checkpoint::open(Source *source, Failure *failure) {
   return check_size(size_bytes, failure);
 }
 
+Status Checkpoint::open_packed(Source *source, Failure *failure) {
+  PackedHeader header;
+  Status status = read_packed_header(source, &header, failure);
+  if (status != kOk) return status;
+  int kind = 0;
+  pi_layout_result result = pi_checkpoint_plan(&header.shape, &layout_, &kind);
+  header.shape.format = kPackedFields;  // for what messages say
+  if (result != PI_LAYOUT_OK) return fail_header(failure, header.shape, result, kind);
+  if (!packed_plan_.plan(layout_)) return fail_header(failure, header.shape, PI_LAYOUT_OVERFLOW, PI_CLASSIFIER);
+  packed_ = true;
+  packed_fingerprint_ = header.fingerprint;
+  uint64_t expected = packed_plan_.file_bytes, found = source->size_bytes();
+  if (header.file_bytes != expected)
+    return fail(failure, kFormat, "packed file header: the size at offset 16 is %llu; by the shape it is %llu",
+                (unsigned long long)header.file_bytes, (unsigned long long)expected);
+  if (found == expected) return kOk;
+  return fail(failure, found < expected ? kTruncated : kFormat, "packed file: expected exactly %llu bytes by its header, found %llu",
+              (unsigned long long)expected, (unsigned long long)found);
+}
+
+// The norms, then for each layer qkv, o, w13 and w2, then embedding and classifier.
+TensorInfo Checkpoint::packed_tensor(uint64_t index) const {
+  const pi_checkpoint_layout &l = layout_;
+  const PackedPlan &p = packed_plan_;
+  uint64_t norms = 2 * l.n_layers + 1;
+  TensorInfo info{{}, 1, l.dim, kPackedHeaderBytes + index * l.dim * sizeof(float), l.dim * sizeof(float), false};
+  if (index < norms - 1) return info.name = kind_name(index % 2 ? PI_FFN_NORM : PI_ATTENTION_NORM, index / 2), info;
+  if (index == norms - 1) return info.name = kind_name(PI_FINAL_NORM, 0), info;
+  uint64_t matrix = index - norms;
+  info.quantized = quantized();
+  if (matrix >= 4 * l.n_layers) {
+    uint64_t table = matrix - 4 * l.n_layers;
+    info.name = kind_name(table ? PI_CLASSIFIER : PI_EMBEDDING, 0);
+    info.rows = l.vocab_size;
+    info.file_offset = p.weights_offset + l.n_layers * p.layer_bytes + table * p.table_bytes;
+    info.file_bytes = p.table_bytes;
+    return info;
+  }
+  constexpr const char *kNames[] = {"qkv", "wo", "w13", "w2"};
+  const uint64_t rows[] = {l.dim + 2 * l.kv_dim, l.dim, 2 * l.hidden_dim, l.dim};
+  const uint64_t bytes[] = {p.qkv_bytes, p.o_bytes, p.w13_bytes, p.w2_bytes};
+  uint64_t layer = matrix / 4, place = matrix % 4;
+  snprintf(info.name.text, TensorName::kCapacity, "layers.%llu.%s", (unsigned long long)layer, kNames[place]);
+  info.rows = rows[place];
+  if (place == 3) info.columns = l.hidden_dim;
+  info.file_bytes = bytes[place];
+  info.file_offset = p.weights_offset + layer * p.layer_bytes;
+  for (uint64_t i = 0; i < place; i++) info.file_offset += bytes[i];
+  return info;
+}
+
 const char *Checkpoint::format_name() const {
+  if (packed_) return "proofinfer packed";
   constexpr const char *kNames[] = {"llama2.c legacy", "llama2.c version 1", "llama2.c version 2"};
   return kNames[layout_.format];
 }
@@ -210,6 +265,7 @@ TensorName Checkpoint::kind_name(int kind, uint64_t index) {
 }
 
 uint64_t Checkpoint::tensor_count() const {
+  if (packed_) return 6 * layout_.n_layers + 2 + !layout_.shared_classifier;
   uint64_t count = 0;
   for (const pi_tensor_span &span : layout_.spans) count += span.tensors;
   return count;
@@ -223,6 +279,7 @@ uint64_t Checkpoint::parameter_count() const {
 }
 
 TensorInfo Checkpoint::tensor(uint64_t index) const {
+  if (packed_) return packed_tensor(index);
   int place = 0, kind = pi_checkpoint_kind_at(layout_.format, 0);
   while (index >= layout_.spans[kind].tensors) {
     index -= layout_.spans[kind].tensors;

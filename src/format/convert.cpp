@@ -50,8 +50,10 @@ Status Converter::choose_group_size(const ConvertTarget &target, int32_t *group_
 }
 
 Status Converter::plan(const ConvertTarget &target) {
+  if (from.packed())
+    return fail(failure, kUnsupported, "this is a packed file, which is not converted; the checkpoint that it was made from can be");
   if (target.format < PI_FORMAT_LEGACY || target.format > PI_FORMAT_V2)
-    return fail(failure, kArgument, "format is %d; expected 0 (legacy), 1 or 2", target.format);
+    return fail(failure, kArgument, "format is %d; expected 0 (legacy), 1, 2 or 3 (packed)", target.format);
   const pi_checkpoint_layout &shape = from.layout();
   pi_checkpoint_header header;
   header.format = target.format;
@@ -88,10 +90,6 @@ Status Converter::allocate() {
   return status;
 }
 
-void put_u32(unsigned char *at, uint32_t value) {
-  for (int i = 0; i < 4; i++) at[i] = static_cast<unsigned char>(value >> (8 * i));
-}
-
 Status Converter::write_header() {
   unsigned char bytes[PI_VERSION_HEADER_BYTES] = {0};
   bool legacy = to.format == PI_FORMAT_LEGACY;
@@ -100,12 +98,12 @@ Status Converter::write_header() {
   const uint64_t fields[7] = {to.dim,     to.hidden_dim, to.n_layers,
                               to.n_heads, to.n_kv_heads, legacy && !to.shared_classifier ? 0u - vocab_size : vocab_size,
                               to.seq_len};
-  for (int i = 0; i < 7; i++) put_u32(shape + 4 * i, static_cast<uint32_t>(fields[i]));
+  for (int i = 0; i < 7; i++) store_u32(shape + 4 * i, static_cast<uint32_t>(fields[i]));
   if (legacy) return sink->write(0, bytes, PI_LEGACY_HEADER_BYTES, failure);
-  put_u32(bytes, 0x616b3432);
-  put_u32(bytes + 4, static_cast<uint32_t>(to.format));
+  store_u32(bytes, 0x616b3432);
+  store_u32(bytes + 4, static_cast<uint32_t>(to.format));
   bytes[36] = static_cast<unsigned char>(to.shared_classifier);
-  put_u32(bytes + 37, static_cast<uint32_t>(to.group_size));
+  store_u32(bytes + 37, static_cast<uint32_t>(to.group_size));
   return sink->write(0, bytes, sizeof(bytes), failure);
 }
 

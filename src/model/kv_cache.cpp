@@ -1,5 +1,6 @@
 #include "model/kv_cache.h"
 
+#include "base/source.h"
 #include "proved/checked.h"
 
 namespace proofinfer {
@@ -92,6 +93,35 @@ Status KvCache::make_private(size_t begin, size_t end, size_t filled, Failure *f
     pages_[i] = page;
   }
   return kOk;
+}
+
+void KvCache::save(size_t count, unsigned char *to) const {
+  size_t n = shape_.head_size;
+  for (size_t layer = 0; layer < shape_.n_layers; layer++)
+    for (int part = 0; part < 2; part++)
+      for (size_t h = 0; h < shape_.n_kv_heads; h++)
+        for (size_t p = 0; p < count; p++) {
+          const float *keys_at = keys(p / PI_PAGE_POSITIONS, layer, h), *values_at = values(p / PI_PAGE_POSITIONS, layer, h);
+          size_t in_page = p % PI_PAGE_POSITIONS;
+          for (size_t e = 0; e < n; e++, to += sizeof(float))
+            store_f32(to, part ? values_at[pi_kv_value_element(&shape_, in_page, e)] : keys_at[pi_kv_key_element(&shape_, in_page, e)]);
+        }
+}
+
+void KvCache::load(size_t count, const unsigned char *from) {
+  size_t n = shape_.head_size;
+  for (size_t layer = 0; layer < shape_.n_layers; layer++)
+    for (int part = 0; part < 2; part++)
+      for (size_t h = 0; h < shape_.n_kv_heads; h++)
+        for (size_t p = 0; p < count; p++) {
+          float *page = pages_[p / PI_PAGE_POSITIONS];
+          float *keys_at = page + pi_kv_keys(&shape_, layer, h), *values_at = page + pi_kv_values(&shape_, layer, h);
+          size_t in_page = p % PI_PAGE_POSITIONS;
+          if (!part && in_page % PI_KEY_BLOCK == 0)
+            memset(keys_at + pi_kv_key_element(&shape_, in_page, 0), 0, n * PI_KEY_BLOCK * sizeof(float));
+          for (size_t e = 0; e < n; e++, from += sizeof(float))
+            (part ? values_at[pi_kv_value_element(&shape_, in_page, e)] : keys_at[pi_kv_key_element(&shape_, in_page, e)]) = load_f32(from);
+        }
 }
 
 void KvCache::store(size_t layer, size_t position, const float *key, const float *value) {

@@ -31,6 +31,13 @@ class KvCache {
   // come in ascending order: the first one clears the lanes of the others.
   void store(size_t layer, size_t position, const float *key, const float *value);
 
+  // Floats that one position takes, over all layers.
+  size_t position_floats() const { return 2 * shape_.n_layers * shape_.n_kv_heads * shape_.head_size; }
+  // Keys and values of positions [0, count) as little-endian float32, [layer][key, value][kv head][position][head_size], every NaN 0x7fc00000.
+  void save(size_t count, unsigned char *to) const;
+  // The reverse, into pages made private.
+  void load(size_t count, const unsigned char *from);
+
   // Keys of a page for (layer, kv head): [4][head_size][16]; lanes of positions behind the last one stored hold zeros or older keys.
   const float *keys(size_t page, size_t layer, size_t kv_head) const { return pages_[page] + pi_kv_keys(&shape_, layer, kv_head); }
   // Values of a page: [64][head_size].

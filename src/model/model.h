@@ -4,6 +4,7 @@
 
 #include "base/cancel.h"
 #include "base/object.h"
+#include "base/sink.h"
 #include "base/source.h"
 #include "base/thread_pool.h"
 #include "format/checkpoint.h"
@@ -44,6 +45,8 @@ class Model : public Object {
 
   // Checks the source and reads its weights. cancel: nullable; progress in bytes.
   static Status load(Source *source, const Settings &settings, Cancel *cancel, Model **model, Failure *failure);
+  // Writes the packed file.
+  Status write_packed(Sink *sink, Cancel *cancel, Failure *failure) const;
 
   const Checkpoint &checkpoint() const { return checkpoint_; }
   size_t dim() const { return dim_; }
@@ -57,7 +60,7 @@ class Model : public Object {
   size_t kv_dim() const { return kv_dim_; }
 
   LayerWeights layer(size_t index) const;
-  const float *final_norm() const { return norms_.data() + 2 * n_layers_ * dim_; }  // [dim]
+  const float *final_norm() const { return norms_at_ + 2 * n_layers_ * dim_; }  // [dim]
   PackedMatrix embedding() const;
   PackedMatrix classifier() const;
   // Row `token` of the embedding: [dim].
@@ -68,11 +71,18 @@ class Model : public Object {
   const Kernels *kernels() const { return kernels_; }
   ThreadPool *pool() const { return &pool_; }
   uint64_t share_from_bytes() const { return share_from_bytes_; }
-  uint64_t weight_bytes() const { return weights_.count() + norms_.count() * sizeof(float); }
+  uint64_t weight_bytes() const { return weights_bytes_ + norms_count_ * sizeof(float); }
+  bool mapped() const { return mapping_.data() != nullptr; }
+  // What tells these weights and this shape from others, whatever file they came from. Computed when first asked for: it reads all weights.
+  uint64_t fingerprint() const;
   size_t group_size() const { return group_size_; }  // 0: float32
 
  private:
   struct Loader;  // model/weights.cpp
+  uint64_t compute_fingerprint() const;
+  void take_weights(const unsigned char *weights, size_t weights_bytes, const float *norms, size_t norms_count);
+  Status load_packed(Source *source, const Settings &settings, Cancel *cancel, Failure *failure);
+  Status read_packed(Source *source, Cancel *cancel, Failure *failure);
   void take_shape();
   Status make_rope_frequencies(Failure *failure);
   size_t matrix_bytes(size_t rows, size_t columns) const { return pi_panel_count(rows) * panel_bytes(columns, group_size_); }
@@ -83,9 +93,14 @@ class Model : public Object {
   Checkpoint checkpoint_;
   size_t dim_ = 0, hidden_dim_ = 0, n_layers_ = 0, n_heads_ = 0, n_kv_heads_ = 0, vocab_size_ = 0, seq_len_ = 0;
   size_t head_size_ = 0, kv_dim_ = 0, group_size_ = 0;
-  size_t layer_bytes_ = 0;          // of the packed matrices of one layer
-  Buffer<unsigned char> weights_;   // layers, embedding, classifier if separate, all packed
-  Buffer<float> norms_;             // [n_layers][2][dim], then [dim]
+  size_t layer_bytes_ = 0;                     // of the packed matrices of one layer
+  const unsigned char *weights_at_ = nullptr;  // layers, embedding, classifier if separate, all packed
+  const float *norms_at_ = nullptr;            // [n_layers][2][dim], then [dim]
+  size_t weights_bytes_ = 0, norms_count_ = 0;
+  mutable std::atomic<uint64_t> fingerprint_{0};  // 0: not computed yet
+  Buffer<unsigned char> weights_;                 // where they are the model's own memory
+  Buffer<float> norms_;
+  Mapping mapping_;                 // where they are a file's
   Buffer<float> rope_frequencies_;  // [head_size / 2]
   uint64_t share_from_bytes_ = 0;
   const Kernels *kernels_ = nullptr;

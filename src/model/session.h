@@ -41,6 +41,11 @@ class Session : public Object {
   const float *logits(size_t position) const;
 
   void rewind(size_t position);
+  // Bytes that save writes (model/state.h).
+  size_t state_bytes() const;
+  void save(unsigned char *to) const;
+  // Replaces what the session holds by a saved state. On failure it is as before.
+  Status restore(const unsigned char *data, size_t data_bytes, Failure *failure);
   size_t position() const { return position_.load(std::memory_order_acquire); }
   size_t context_length() const { return kv_.context_length(); }
   const int32_t *tokens() const { return tokens_.data(); }  // [position()]
@@ -62,6 +67,8 @@ class Session : public Object {
   // Forgets the logits that are kept and takes the room that was reserved.
   void renew_logits();
   void forget_logits(size_t from_position);
+  const float *last_logits() const;
+  Status check_state(const unsigned char *data, size_t data_bytes, Failure *failure) const;
   // The place for the logits of one more position, after renew_logits.
   float *add_logits(size_t position);
 

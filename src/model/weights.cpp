@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "base/checksum.h"
 #include "base/fp_environment.h"
 #include "model/model.h"
 #include "proved/checked.h"
@@ -11,16 +12,6 @@
 namespace proofinfer {
 
 namespace {
-
-// *total += the bytes of a packed matrix; false on overflow.
-bool add_packed(uint64_t rows, uint64_t columns, size_t group_size, uint64_t *total) {
-  uint64_t padded, units, bytes;
-  // A float32 column takes 64 bytes of a panel, a group its block.
-  uint64_t unit = group_size == 0 ? PI_PANEL_ROWS * sizeof(float) : pi_q8_block_bytes(group_size);
-  return pi_add_checked(rows, PI_PANEL_ROWS - 1, &padded) &&
-         pi_mul_checked(padded / PI_PANEL_ROWS, group_size == 0 ? columns : columns / group_size, &units) &&
-         pi_mul_checked(units, unit, &bytes) && pi_add_checked(*total, bytes, total);
-}
 
 // Tensors that stand in one matrix, in the order of their rows.
 struct MatrixPlan {
@@ -63,20 +54,17 @@ struct Model::Loader {
 Status Model::Loader::allocate() {
   const Model &m = *model;
   size_t gs = m.group_size_;
-  uint64_t layer = 0, total, norms;
-  bool fits = add_packed(m.dim_ + 2 * m.kv_dim_, m.dim_, gs, &layer) && add_packed(m.dim_, m.dim_, gs, &layer) &&
-              add_packed(2 * m.hidden_dim_, m.dim_, gs, &layer) && add_packed(m.dim_, m.hidden_dim_, gs, &layer) &&
-              pi_mul_checked(layer, m.n_layers_, &total) && add_packed(m.vocab_size_, m.dim_, gs, &total) &&
-              (m.checkpoint_.layout().shared_classifier || add_packed(m.vocab_size_, m.dim_, gs, &total)) &&
-              pi_mul_checked(2 * m.n_layers_ + 1, m.dim_, &norms) && total <= SIZE_MAX;
-  if (!fits) return fail(failure, kMemory, "weights: more bytes than this machine can address");
-  model->layer_bytes_ = static_cast<size_t>(layer);
+  PackedPlan plan;
+  if (!plan.plan(m.checkpoint_.layout())) return fail(failure, kMemory, "weights: more bytes than this machine can address");
+  model->layer_bytes_ = static_cast<size_t>(plan.layer_bytes);
+  size_t total = static_cast<size_t>(plan.weights_bytes);
   size_t widest = m.dim_ > m.hidden_dim_ ? m.dim_ : m.hidden_dim_;
-  Status status = model->weights_.allocate(model->account(), static_cast<size_t>(total), "weights", failure);
-  if (status == kOk) status = model->norms_.allocate(model->account(), static_cast<size_t>(norms), "norm weights", failure);
+  Status status = model->weights_.allocate(model->account(), total, "weights", failure);
+  if (status == kOk) status = model->norms_.allocate(model->account(), static_cast<size_t>(plan.norms_count), "norm weights", failure);
+  model->take_weights(model->weights_.data(), model->weights_.count(), model->norms_.data(), model->norms_.count());
   // Rows can be as long as the file: no more threads read than have room in a sixteenth of the weights. One always does.
   size_t row_bytes = gs ? widest + widest / gs * sizeof(float) : widest * sizeof(float);
-  size_t most = static_cast<size_t>(total) / 16 / PI_PANEL_ROWS / row_bytes;
+  size_t most = total / 16 / PI_PANEL_ROWS / row_bytes;
   readers = team->count() < most ? team->count() : most > 0 ? most : 1;
   size_t rows = readers * PI_PANEL_ROWS;
   if (status == kOk) status = rows_.allocate(model->account(), rows * (gs ? widest / gs : widest), "read buffer", failure);
@@ -194,6 +182,11 @@ Status Model::Loader::read_all() {
   return status;
 }
 
+void Model::take_weights(const unsigned char *weights, size_t weights_bytes, const float *norms, size_t norms_count) {
+  weights_at_ = weights, weights_bytes_ = weights_bytes;
+  norms_at_ = norms, norms_count_ = norms_count;
+}
+
 void Model::take_shape() {
   const pi_checkpoint_layout &layout = checkpoint_.layout();
   dim_ = static_cast<size_t>(layout.dim);
@@ -229,6 +222,11 @@ Status Model::load(Source *source, const Settings &settings, Cancel *cancel, Mod
   status = m->pool_.create(m->account(), static_cast<size_t>(settings.threads), failure);
   if (status == kOk) status = m->make_rope_frequencies(failure);
   if (status != kOk) return status;
+  if (m->checkpoint_.packed()) {
+    status = m->load_packed(source, settings, cancel, failure);
+    if (status == kOk) *model = loaded.take();
+    return status;
+  }
   Team team(source->size_bytes() < m->share_from_bytes_ ? nullptr : m->pool());
   Loader loader{m, source, cancel, &team, failure};
   status = loader.allocate();
@@ -237,15 +235,49 @@ Status Model::load(Source *source, const Settings &settings, Cancel *cancel, Mod
   return status;
 }
 
+// The value of little-endian word i of packed weights. On big-endian machines floats lie in memory the other way round, int8 do not.
+static uint64_t packed_word(const unsigned char *weights, size_t group_size, size_t i) {
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+  size_t block = group_size ? pi_q8_block_bytes(group_size) : 0;
+  if (!group_size || 8 * i % block >= pi_q8_scale(group_size, 0)) {
+    uint32_t pair[2];
+    memcpy(pair, weights + 8 * i, sizeof(pair));
+    return pair[0] | uint64_t(pair[1]) << 32;
+  }
+#else
+  (void)group_size;
+#endif
+  return load_u64(weights + 8 * i);
+}
+
+uint64_t Model::fingerprint() const {
+  uint64_t known = fingerprint_.load(std::memory_order_relaxed);
+  if (known) return known;
+  known = compute_fingerprint();  // threads that come here together compute the same
+  fingerprint_.store(known, std::memory_order_relaxed);
+  return known;
+}
+
+uint64_t Model::compute_fingerprint() const {
+  Checksum sum;
+  const size_t shape[] = {dim_, hidden_dim_, n_layers_, n_heads_, n_kv_heads_, vocab_size_, seq_len_, group_size_};
+  for (size_t number : shape) sum.add_word(number);
+  sum.add_word(checkpoint_.layout().shared_classifier);
+  const unsigned char *norms = reinterpret_cast<const unsigned char *>(norms_at_);
+  sum.add(norms_count_ / 2, [norms](size_t i) { return packed_word(norms, 0, i); });  // dim is even
+  sum.add(weights_bytes_ / 8, [this](size_t i) { return packed_word(weights_at_, group_size_, i); });
+  return sum.value() ? sum.value() : 1;
+}
+
 LayerWeights Model::layer(size_t index) const {
-  const unsigned char *at = weights_.data() + index * layer_bytes_;
+  const unsigned char *at = weights_at_ + index * layer_bytes_;
   auto next = [this, &at](size_t rows, size_t columns) {
     PackedMatrix matrix = matrix_at(at, rows, columns);
     at += matrix_bytes(rows, columns);
     return matrix;
   };
   LayerWeights layer;
-  layer.attention_norm = norms_.data() + 2 * index * dim_;
+  layer.attention_norm = norms_at_ + 2 * index * dim_;
   layer.ffn_norm = layer.attention_norm + dim_;
   layer.qkv = next(dim_ + 2 * kv_dim_, dim_);
   layer.o = next(dim_, dim_);
@@ -254,7 +286,7 @@ LayerWeights Model::layer(size_t index) const {
   return layer;
 }
 
-PackedMatrix Model::embedding() const { return matrix_at(weights_.data() + n_layers_ * layer_bytes_, vocab_size_, dim_); }
+PackedMatrix Model::embedding() const { return matrix_at(weights_at_ + n_layers_ * layer_bytes_, vocab_size_, dim_); }
 
 PackedMatrix Model::classifier() const {
   PackedMatrix matrix = embedding();

@@ -759,6 +759,31 @@ class Convert(Case):
         self.assertEqual(sorted(os.listdir(folder)), before)
 
 
+    def test_a_packed_file_says_what_it_is_and_tells_the_same_story(self):
+        model, packed = self.saying(b"abc", seq_len=32), self.path("packed.bin")
+        self.succeed("convert", model, packed, "--packed")
+        found = json.loads(self.succeed("inspect", packed, "--json"))
+        self.assertEqual((found["format"], found["is_mapped"], found["file_bytes"]), ("proofinfer packed", True, os.path.getsize(packed)))
+        before = json.loads(self.succeed("inspect", model, "--json"))
+        for key in ("dim", "hidden_dim", "n_layers", "vocab_size", "seq_len", "parameter_count", "shared_classifier", "element_type"):
+            self.assertEqual(found[key], before[key])
+        last = found["tensors"][-1]
+        self.assertEqual(last["file_offset"] + last["file_bytes"], found["file_bytes"])
+        self.assertEqual(self.succeed(packed, "-z", self.tokenizer, "-t", "0"), self.succeed(model, "-z", self.tokenizer, "-t", "0"))
+
+    def test_verify_finds_a_changed_weight_of_a_packed_file_and_opening_does_not(self):
+        model, packed = self.saying(b"abc", seq_len=32), self.path("packed.bin")
+        self.succeed("convert", model, packed, "--packed")
+        self.succeed("inspect", packed, "--verify")
+        with open(packed, "r+b") as file:
+            file.seek(-4, os.SEEK_END)
+            file.write(b"\x01")
+        self.succeed("inspect", packed)
+        self.refuse(1, "inspect", packed, "--verify", saying=["weights were changed", "fingerprint"])
+        self.refuse(1, "convert", packed, self.path("v1.bin"), "--to", "v1", saying=["packed file"])
+        self.refuse(2, "convert", model, self.path("x.bin"), "--to", "v1", "--packed", saying=["--packed"])
+
+
 class InspectAndBench(Case):
     def test_inspect_json_has_shape_sizes_and_tensors(self):
         model = self.saying(b"abc", seq_len=32)

@@ -178,6 +178,34 @@ TEST(FaultInjection, opening_a_model_that_takes_memory_straight_from_the_system)
   sweep(opening.entry("open memory, large", file), kAllocationModes);
 }
 
+TEST(FaultInjection, opening_and_writing_a_packed_file) {
+  const std::vector<uint8_t> checkpoint = version2_checkpoint(kShape, 1, 2), old = {1, 2, 3};
+  ScratchFile from(checkpoint), to(old);
+  auto convert = [&] {
+    return answer_of(proofinfer_convert, from.path().data(), from.path().size(), to.path().data(), to.path().size(),
+                     PROOFINFER_FORMAT_PACKED, 0, nullptr);
+  };
+  ASSERT_TRUE(convert().ok());
+  const std::vector<uint8_t> packed = *read_file(to.path());
+  const Entry writing = {
+      "convert to packed", convert, [&](bool succeeded) { EXPECT_EQ(*read_file(to.path()), succeeded ? packed : old); },
+      [&] { std::ofstream(to.path(), std::ios::binary).write(reinterpret_cast<const char *>(old.data()), std::streamsize(old.size())); }};
+  sweep(writing, kAllocationModes);
+  sweep(writing, kReadModes);
+  sweep(writing, kWriteModes);
+  ScratchFile file(packed);
+  Opening mapped, read, memory;
+  const Entry mapping = mapped.entry("open packed, mapped", file.path());
+  sweep(mapping, kAllocationModes);
+  sweep(mapping, kReadModes);
+  Options options = make_options();
+  set(options, "map", 0);
+  const Entry reading = read.entry("open packed, read", file.path(), options.get());
+  sweep(reading, kAllocationModes);
+  sweep(reading, kReadModes);
+  sweep(memory.entry("open packed from memory", packed), kAllocationModes);
+}
+
 TEST(FaultInjection, a_file_that_is_truncated_or_removed_while_it_is_read) {
   const std::vector<uint8_t> bytes = version2_checkpoint(kShape, 1, 2);
   const std::string path = ScratchFile(bytes).path();
@@ -318,6 +346,40 @@ TEST(FaultInjection, appending_to_pages_that_are_shared) {
            ASSERT_TRUE(answer_of(proofinfer_session_rewind, other.get(), size_t(70)).ok());
          }},
         kAllocationModes);
+}
+
+TEST(FaultInjection, saving_and_restoring_a_session) {
+  Used used;
+  const std::vector<int32_t> prompt = small_tokens(150);
+  auto state_of = [](const Session &session) {
+    std::vector<uint8_t> bytes(1 << 18);
+    size_t needed = 0;
+    EXPECT_TRUE(answer_of(proofinfer_session_save, session.get(), bytes.data(), bytes.size(), &needed).ok());
+    bytes.resize(needed);
+    return bytes;
+  };
+  Session original = make_session(used.world.model), source = make_session(used.world.model), other;
+  ASSERT_TRUE(append(original, prompt, PROOFINFER_LOGITS_LAST).ok());
+  ASSERT_TRUE(append(source, std::vector<int32_t>(140, 9), PROOFINFER_LOGITS_LAST).ok());
+  const std::vector<uint8_t> before = state_of(original), state = state_of(source);
+  sweep({"restore into shared pages", [&] { return answer_of(proofinfer_session_restore, other.get(), state.data(), state.size()); },
+         [&](bool succeeded) {
+           EXPECT_EQ(state_of(other), succeeded ? state : before);
+           EXPECT_EQ(state_of(original), before);
+           other.reset();
+         },
+         [&] { ASSERT_TRUE(make_into(&other, proofinfer_session_clone, original.get(), nullptr).ok()); }},
+        kAllocationModes);
+  // Saving has no call that can fail.
+  arm(SystemFault::kAllocation, 0, true);
+  const std::vector<uint8_t> saved = [&] {
+    std::vector<uint8_t> bytes(before.size());
+    size_t needed = 0;
+    EXPECT_TRUE(answer_of(proofinfer_session_save, original.get(), bytes.data(), bytes.size(), &needed).ok());
+    return bytes;
+  }();
+  EXPECT_EQ(disarm(), 0u);
+  EXPECT_EQ(saved, before);
 }
 
 TEST(FaultInjection, setting_stop_tokens) {

@@ -62,6 +62,10 @@ export interface ModelOptions extends Abortable {
   threads?: number | undefined;
   /** Work that streams fewer bytes than this is done by one thread, as waking others would take longer; default 131072. */
   shareFromBytes?: number | bigint | undefined;
+  /** Packed files: true (default) maps the file, which must not be cut while it is in use; false reads it into memory. */
+  map?: boolean | undefined;
+  /** Packed files: compare all weights with the fingerprint in the header; default false. */
+  verify?: boolean | undefined;
   /** A kernel set's name, or "auto". The results do not depend on it. */
   isa?: string | undefined;
   /** Most bytes that the object may hold; 0: no limit. */
@@ -150,6 +154,8 @@ export interface ModelInfo {
   readonly memoryBytes: number;
   readonly parameterCount: number;
   readonly threads: number;
+  /** The weights are a mapped packed file, shared with other processes. */
+  readonly mapped: boolean;
 }
 export interface Tensor {
   name: string;
@@ -161,9 +167,9 @@ export interface Tensor {
 }
 type Bytes = ArrayBufferView | ArrayBuffer | SharedArrayBuffer;
 
-export type Format = 'legacy' | 'version 1' | 'version 2';
+export type Format = 'legacy' | 'version 1' | 'version 2' | 'packed';
 /**
- * Writes the checkpoint at path `from` to path `to` in another format ('version 2' is Q8_0); `to` is whole or unchanged afterwards. groupSize: 0 but
+ * Writes the checkpoint at path `from` to path `to` in another format ('version 2' is Q8_0, 'packed' is to be mapped); `to` is whole or unchanged afterwards. groupSize: 0 but
  * for 'version 2', where 0 (default) means the largest power of two up to 64 that fits.
  */
 export function convert(from: string, to: string, format: Format, options?: { groupSize?: number } & Abortable): Promise<void>;
@@ -233,6 +239,15 @@ export class Session {
   readonly memoryBytes: number;
   /** A copy of the tokens appended so far. */
   readonly tokens: Int32Array;
+  /**
+   * Makes another session that holds the same tokens, and the logits of the last one if they are kept. Keys and values are shared until one of the
+   * two overwrites them. Without options it has this session's settings; with some, the defaults for the others, but for contextLength.
+   */
+  clone(options?: SessionOptions): Promise<Session>;
+  /** What the session holds as bytes, for restore() here, in another process or on another machine. Equal states give equal bytes. */
+  save(options?: Abortable): Promise<Uint8Array>;
+  /** Replaces what the session holds by a saved state, which must stay as it is until the promise settles. On failure nothing changes. */
+  restore(state: Bytes, options?: Abortable): Promise<void>;
   /** Evaluates tokens and keeps the logits asked for (default: the last position's). On failure the session is as before. */
   append(tokens: Iterable<number>, options?: { logits?: 'none' | 'last' | 'all' } & Abortable): Promise<void>;
   /** Copies the logits of a position, by default the last one, into a new array or the one given. */

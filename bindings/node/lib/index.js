@@ -14,9 +14,9 @@ import { pathBytes } from './model.js';
 import { INT32, integer } from './options.js';
 import { run } from './work.js';
 
-const FORMATS = ['legacy', 'version 1', 'version 2'];
+const FORMATS = ['legacy', 'version 1', 'version 2', 'packed'];
 
-/** Writes the checkpoint at a path to another path in another format: 'legacy', 'version 1' or 'version 2'. */
+/** Writes the checkpoint at a path to another path in another format: 'legacy', 'version 1', 'version 2' or 'packed'. */
 export async function convert(from, to, format, { groupSize = 0, signal } = {}) {
   const [source, target] = [pathBytes(from), pathBytes(to)];
   if (!FORMATS.includes(format)) throw new TypeError(`format: expected ${FORMATS.join(', ')}, found ${format}`);

@@ -1,6 +1,6 @@
 import { Owner, own, pointerOf } from './handle.js';
 import { bytesOf, call, create, native } from './native.js';
-import { size, withOptions } from './options.js';
+import { bytes, size, withOptions } from './options.js';
 import { run } from './work.js';
 import { Scheduler } from './scheduler.js';
 import { Session } from './session.js';
@@ -9,7 +9,7 @@ import { Batch } from './batch.js';
 // Properties in the order of their numbers in the C API, from 1.
 const NUMBERS = [
   'dim', 'hiddenDim', 'layers', 'heads', 'kvHeads', 'vocabSize', 'seqLen', 'headSize', 'sharedClassifier', 'groupSize', 'fileBytes',
-  'weightBytes', 'memoryBytes', 'parameterCount', 'threads',
+  'weightBytes', 'memoryBytes', 'parameterCount', 'threads', 'mapped',
 ];
 const TEXTS = ['format', 'elementType', 'isa'];
 const TENSOR_NUMBERS = ['rows', 'columns', 'fileOffset', 'fileBytes', 'quantized'];
@@ -25,14 +25,8 @@ function readInfo(pointer) {
   NUMBERS.forEach((name, i) => (info[name] = number('model_get_i64', pointer, i + 1)));
   TEXTS.forEach((name, i) => (info[name] = native().model_get_text(pointer, i + 1)));
   info.sharedClassifier = info.sharedClassifier === 1;
+  info.mapped = info.mapped === 1;
   return Object.freeze(info);
-}
-
-/** Bytes for the library to read: a view of them, not a copy. */
-export function bytes(name, data) {
-  if (data instanceof ArrayBuffer || data instanceof SharedArrayBuffer) return new Uint8Array(data);
-  if (ArrayBuffer.isView(data)) return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-  throw new TypeError(`${name}: expected a Uint8Array or an ArrayBuffer, found ${typeof data}`);
 }
 
 /** A path as the bytes that the library wants. */

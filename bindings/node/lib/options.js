@@ -4,6 +4,8 @@ import { call, create, native } from './native.js';
 // name in JavaScript -> [name in C, how it is set]
 const NAMES = {
   threads: ['threads', 'i64'],
+  map: ['map', 'flag'],
+  verify: ['verify', 'flag'],
   isa: ['isa', 'text'],
   memoryLimit: ['memory_limit_bytes', 'u64'],
   shareFromBytes: ['share_from_bytes', 'u64'],
@@ -61,6 +63,13 @@ export function tokenArray(tokens) {
   return Int32Array.from(Array.from(tokens), (token, i) => Number(integer(`tokens[${i}]`, token, ...INT32)));
 }
 
+/** Bytes for the library to read: a view of them, not a copy. */
+export function bytes(name, data) {
+  if (data instanceof ArrayBuffer || data instanceof SharedArrayBuffer) return new Uint8Array(data);
+  if (ArrayBuffer.isView(data)) return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  throw new TypeError(`${name}: expected a Uint8Array or an ArrayBuffer, found ${typeof data}`);
+}
+
 /** A position or a size, as a number. */
 export function size(name, value) {
   return Number(integer(name, value, 0, Number.MAX_SAFE_INTEGER));
@@ -69,6 +78,10 @@ export function size(name, value) {
 const setters = {
   i64: (name, value) => [integer(name, value, ...INT64)],
   u64: (name, value) => [integer(name, value, ...UINT64)],
+  flag(name, value) {
+    if (typeof value !== 'boolean') throw new TypeError(`${name}: expected a boolean, found ${typeof value}`);
+    return [BigInt(value)];
+  },
   f64(name, value) {
     if (typeof value !== 'number') throw new TypeError(`${name}: expected a number, found ${typeof value}`);
     return [value];
@@ -93,7 +106,7 @@ const setters = {
 function set(settings, name, value) {
   const [cName, how] = NAMES[name];
   const bytes = Buffer.from(cName);
-  call(`options_set_${how}`, settings, bytes, bytes.length, ...setters[how](name, value));
+  call(`options_set_${how === 'flag' ? 'i64' : how}`, settings, bytes, bytes.length, ...setters[how](name, value));
 }
 
 /** Runs use(settings) with an options object that lives until use ends, or its promise does. others: further names that are ours. */

@@ -1,7 +1,7 @@
 import { Generation } from './generation.js';
 import { Owner, expect, handleOf, own, pointerOf } from './handle.js';
-import { call, native } from './native.js';
-import { size, tokenArray, withOptions } from './options.js';
+import { E_BUFFER, call, native } from './native.js';
+import { bytes, size, tokenArray, withOptions } from './options.js';
 import { SAMPLER_OPTIONS, Sampler } from './sampler.js';
 import { run } from './work.js';
 
@@ -24,6 +24,46 @@ export class Session extends Owner {
       await run('session_create', { uses: [handle], signal: options.signal }, () => [handle.pointerInUse, settings, out]);
       return own(Session, 'session', out[0], model.vocabSize);
     });
+  }
+
+  /**
+   * Makes another session that holds the same tokens, and the logits of the last one if they are kept. Keys and values are shared until one of
+   * the two overwrites them. Without options it has this session's settings; with some, the defaults for the others, but for contextLength.
+   */
+  async clone(options = {}) {
+    const handle = expect(this, Session);
+    const out = new BigUint64Array(1);
+    return withOptions(options, ['signal'], async (settings) => {
+      await run('session_clone', { locks: [handle], uses: [handle], signal: options.signal }, () => [handle.pointerInUse, settings, out]);
+      return own(Session, 'session', out[0], this.#vocabSize);
+    });
+  }
+
+  /** What the session holds as bytes, for restore() here, in another process or on another machine. Equal states give equal bytes. */
+  async save({ signal } = {}) {
+    const handle = expect(this, Session);
+    const needed = new BigUint64Array(1);
+    const take = (buffer) =>
+      run('session_save', { locks: [handle], uses: [handle], signal }, () => [handle.pointerInUse, buffer, buffer.length, needed]);
+    for (let capacity = 1 << 16; ; capacity = Number(needed[0])) {
+      const buffer = new Uint8Array(capacity);
+      try {
+        await take(buffer);
+        return buffer.slice(0, Number(needed[0]));
+      } catch (error) {
+        if (error.status !== E_BUFFER) throw error;
+      }
+    }
+  }
+
+  /**
+   * Replaces what the session holds by a saved state, which must stay as it is until the promise settles. On failure (changed bytes,
+   * another model's, no room) the session is as before.
+   */
+  async restore(state, { signal } = {}) {
+    const handle = expect(this, Session);
+    const data = bytes('state', state);
+    await run('session_restore', { locks: [handle], uses: [handle], signal }, () => [handle.pointerInUse, data, data.length]);
   }
 
   /** The number of positions that there is room for. */

@@ -1,7 +1,7 @@
 import { Owner, expect, own, pointerOf } from './handle.js';
-import { Model, bytes, pathBytes } from './model.js';
+import { Model, pathBytes } from './model.js';
 import { bytesOf, call, create, native } from './native.js';
-import { INT32, integer, tokenArray, withOptions } from './options.js';
+import { INT32, bytes, integer, tokenArray, withOptions } from './options.js';
 import { run } from './work.js';
 
 export function tokenId(name, value) {

@@ -68,6 +68,49 @@ test('convert writes a quantized model', async () => {
   await assert.rejects(convert(from, to, 'legacy', { signal: AbortSignal.abort() }), { name: 'AbortError' });
 });
 
+test('a packed file is mapped', async () => {
+  const folder = temporaryFolder();
+  const [from, to] = [join(folder, 'from.bin'), join(folder, 'to.bin')];
+  writeFileSync(from, smallCheckpoint);
+  await convert(from, to, 'packed');
+  const logits = async (path, mapped, options) => {
+    const model = await Model.open(path, options);
+    assert.equal(model.info.mapped, mapped);
+    const session = await model.createSession();
+    await session.append([1, 2]);
+    const found = session.logits();
+    await Promise.all([session.close(), model.close()]);
+    return found;
+  };
+  const expected = await logits(from, false);
+  assert.deepEqual(await logits(to, true), expected);
+  assert.deepEqual(await logits(to, true, { verify: true }), expected);
+  assert.deepEqual(await logits(to, false, { map: false }), expected);
+  await assert.rejects(Model.open(to, { map: 1 }), TypeError);
+});
+
+test('clones and saved states go on with the same bits', async (t) => {
+  const { model } = await smallWorld(t);
+  const session = await model.createSession({ contextLength: 200 });
+  await session.append(Array.from({ length: 100 }, (_, i) => i % 50));
+  const state = await session.save();
+  const clone = await session.clone();
+  const restored = await model.createSession({ contextLength: 150 });
+  await restored.restore(state);
+  assert.deepEqual([clone.contextLength, clone.position, restored.position], [200, 100, 100]);
+  assert.deepEqual(await clone.save(), state);
+  assert.deepEqual(await restored.save(), state);
+  for (const each of [session, clone, restored]) {
+    await each.append([7, 8]);
+    assert.deepEqual(each.logits(), session.logits());
+  }
+  await assert.rejects(session.restore(state.subarray(1)), code('UNRECOGNIZED'));
+  await assert.rejects(session.restore(state.subarray(0, -1)), code('TRUNCATED'));
+  await assert.rejects(session.restore('x'), TypeError);
+  await assert.rejects(session.clone({ contextLength: 7 }), code('ARGUMENT'));
+  await Promise.all([session, clone, restored].map((each) => each.close()));
+});
+
 test('failures carry code and message', async () => {
   await assert.rejects(Model.open('/nowhere/model.bin'), (error) => {
     assert.ok(error instanceof ProofinferError && error instanceof Error);

@@ -208,6 +208,26 @@ class Models(unittest.TestCase):
                 proofinfer.convert(support.small_path(), path + "2", "legacy", cancel=cancel)
         self.assertFalse(os.path.exists(path + "2"))
 
+    def test_a_packed_file_is_mapped(self):
+        path = os.path.join(support.folder(), "packed.bin")
+        proofinfer.convert(support.small_path(), path, "packed")
+        logits = []
+        for options in ({}, {"map": False}, {"verify": True}):
+            with proofinfer.Model(path, **options) as model, model.session() as session:
+                self.assertEqual((model.format, model.is_mapped), ("proofinfer packed", options != {"map": False}))
+                session.append([1, 2])
+                logits.append(session.logits_copy())
+        with proofinfer.Model(support.small_path()) as model, model.session() as session:
+            self.assertFalse(model.is_mapped)
+            session.append([1, 2])
+            self.assertEqual(logits, [session.logits_copy()] * 3)
+        with open(path, "r+b") as file:
+            file.seek(-4, os.SEEK_END)
+            file.write(b"x")
+        with proofinfer.Model(path):
+            pass
+        self.assertRaises(proofinfer.FormatError, proofinfer.Model, path, verify=True)
+
     def test_a_requested_cancel_stops_the_loading(self):
         with proofinfer.Cancel() as cancel:
             cancel.request()
@@ -353,6 +373,39 @@ class Sessions(support.SmallTest):
     def test_package_does_not_import_numpy_or_asyncio(self):
         done = support.run_script("import proofinfer; print('numpy' in sys.modules, 'asyncio' in sys.modules)")
         self.assertEqual(done.stdout.strip(), "False False", done.stderr)
+
+    def test_clone(self):
+        with self.model.session(context_length=120) as session:
+            session.append(list(range(1, 100)))
+            with session.clone() as other, session.clone(context_length=99) as full:
+                self.assertEqual((other.tokens, other.context_length, full.context_length), (session.tokens, 120, 99))
+                self.assertEqual(other.logits_copy(), session.logits_copy())
+                session.append([5])
+                other.append([5])
+                self.assertEqual(other.logits_copy(), session.logits_copy())
+                other.rewind(3)
+                other.append([7])
+                with self.model.session() as fresh:
+                    fresh.append([1, 2, 3, 7])
+                    self.assertEqual(other.logits_copy(), fresh.logits_copy())
+                self.assertRaises(proofinfer.ContextError, full.append, [1])
+            self.assertRaises(proofinfer.ArgumentError, session.clone, context_length=7)
+
+    def test_save_and_restore(self):
+        with self.model.session() as session, self.model.session() as other:
+            session.append([1, 2, 3])
+            state = session.save()
+            other.append([9])
+            view = other.logits()
+            other.restore(state)
+            self.assertRaises(ValueError, lambda: view[0])
+            self.assertEqual((other.tokens, other.logits_copy()), ([1, 2, 3], session.logits_copy()))
+            self.assertEqual(other.save(), state)
+            for bad in (b"", state[:-1], state + b"x", state[:100] + b"x" + state[101:]):
+                self.assertRaises(proofinfer.ProofinferError, other.restore, bad)
+            self.assertEqual(other.save(), state)
+            other.restore(bytearray(self.model.session().save()))
+            self.assertEqual(other.tokens, [])
 
     def test_rewind(self):
         with self.model.session() as session:

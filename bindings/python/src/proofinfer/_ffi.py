@@ -67,6 +67,8 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "stream_free": (None, (P,)),
     "session_create": (c_int32, (P, P, P, P)),
     "session_clone": (c_int32, (P, P, P, P)),
+    "session_save": (c_int32, (P, P, c_size_t, P, P)),
+    "session_restore": (c_int32, (P, P, c_size_t, P)),
     "session_free": (None, (P,)),
     "session_append": (c_int32, (P, P, c_size_t, c_int32, P, P)),
     "session_logits": (c_int32, (P, c_size_t, P, c_size_t, P, P)),
@@ -109,7 +111,7 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
 }
 
 LOGITS = {"none": 0, "last": 1, "all": 2}
-FORMATS = {"legacy": 0, "version 1": 1, "version 2": 2}
+FORMATS = {"legacy": 0, "version 1": 1, "version 2": 2, "packed": 3}
 ENCODE_BOS, ENCODE_EOS = 1, 2
 DECODE_SPELLED = 1
 OPTION_TYPES = {1: "i64", 2: "u64", 3: "f64", 4: "text", 5: "tokens", 6: "texts"}

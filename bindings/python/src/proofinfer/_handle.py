@@ -123,6 +123,8 @@ class Owner:
 _INTEGER_BOUNDS = {"i64": (-(2**63), 2**63 - 1), "u64": (0, 2**64 - 1)}
 _OPTION_KINDS = {
     "threads": "i64",
+    "map": "i64",
+    "verify": "i64",
     "isa": "text",
     "memory_limit_bytes": "u64",
     "context_length": "i64",

@@ -32,6 +32,7 @@ _INTEGERS = {
     "memory_bytes": 13,
     "parameter_count": 14,
     "threads": 15,
+    "is_mapped": 16,
 }
 _TEXTS = {"format": 1, "element_type": 2, "isa": 3}
 _TENSOR = {"rows": 1, "columns": 2, "file_offset": 3, "file_bytes": 4, "is_quantized": 5}
@@ -52,8 +53,9 @@ class Model(Owner):
     """A checkpoint in memory. Immutable; any number of threads and sessions may share it.
 
     path: the checkpoint. threads: threads that compute, the caller's included. isa: "auto" or a kernel set (the bits
-    do not depend on it). memory_limit_bytes: most memory that the model may hold; 0: no limit. cancel: stops the
-    loading and shows its progress in bytes.
+    do not depend on it). memory_limit_bytes: most memory that the model may hold; 0: no limit. map: False reads a packed
+    file into memory instead of mapping it; a mapped file must not be cut while it is in use. verify: True compares all
+    weights of a packed file with its header. cancel: stops the loading and shows its progress in bytes.
     """
 
     __slots__ = ()
@@ -65,11 +67,13 @@ class Model(Owner):
         threads: Optional[int] = None,
         isa: Optional[str] = None,
         memory_limit_bytes: Optional[int] = None,
+        map: Optional[bool] = None,  # noqa: A002  # the option's name
+        verify: Optional[bool] = None,
         cancel: Optional[Cancel] = None,
     ) -> None:
         self._held = None
         name = path_bytes(path)
-        options = make_options(threads=threads, isa=isa, memory_limit_bytes=memory_limit_bytes)
+        options = make_options(threads=threads, isa=isa, memory_limit_bytes=memory_limit_bytes, map=map, verify=verify)
         self._held = _open(library().model_open, name, len(name), options, cancel)
 
     @classmethod
@@ -171,6 +175,11 @@ class Model(Owner):
         return self._get("parameter_count")
 
     @property
+    def is_mapped(self) -> bool:
+        """Whether the weights are a mapped packed file, shared with other processes, and not memory of the model's own."""
+        return self._get("is_mapped") == 1
+
+    @property
     def threads(self) -> int:
         """Threads that compute, the caller's included."""
         return self._get("threads")
@@ -245,8 +254,8 @@ def convert(
     group_size: int = 0,
     cancel: Optional[Cancel] = None,
 ) -> None:
-    """Writes a checkpoint in another format: "legacy", "version 1" or "version 2" (Q8_0). The destination is whole or
-    unchanged.
+    """Writes a checkpoint in another format: "legacy", "version 1", "version 2" (Q8_0) or "packed" (weights as they lie
+    in memory, to be mapped). The destination is whole or unchanged.
 
     group_size: for "version 2"; 0: the largest power of two up to 64 that divides dim and hidden_dim. cancel: stops it,
     and shows its progress in bytes written.

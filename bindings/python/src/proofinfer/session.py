@@ -11,7 +11,8 @@ from ctypes import byref, c_float, c_size_t, c_void_p
 from typing import TYPE_CHECKING, Any, Iterable, List, Optional, Set, Tuple, Union
 
 from . import _ffi, _interrupt
-from ._handle import Owner, call, create, make_options, raise_error, size, token_array, token_id
+from ._cpython import Borrowed
+from ._handle import Owner, call, create, make_options, raise_error, read_bytes, size, token_array, token_id
 from ._library import library
 from .cancel import Cancel
 from .errors import ArgumentError, BusyError
@@ -242,6 +243,45 @@ class Session(Owner):
         try:
             views.enter(mover)
             call(library().session_rewind, self._handle, at)
+        finally:
+            views.leave(mover)
+
+    def clone(
+        self,
+        *,
+        context_length: Optional[int] = None,
+        isa: Optional[str] = None,
+        memory_limit_bytes: Optional[int] = None,
+    ) -> "Session":
+        """Another session that holds the same tokens and the logits of the last one if they are kept. Keys and values are
+        shared until one of the two overwrites them, so that it takes no evaluation and little time.
+
+        Without arguments it has this session's settings; with some, the defaults for the others.
+        """
+        made = Session.__new__(Session)
+        made._held = None
+        made._views = Views()
+        made._vocab_size = self._vocab_size
+        made._step_seconds = self._step_seconds
+        options = make_options(context_length=context_length, isa=isa, memory_limit_bytes=memory_limit_bytes)
+        made._held = create("session", library().session_clone, self._handle, options)
+        return made
+
+    def save(self) -> bytes:
+        """What the session holds as bytes, for restore() here, in another process or on another machine. Equal states
+        give equal bytes.
+        """
+        return read_bytes(library().session_save, self._handle)
+
+    def restore(self, state: Any) -> None:
+        """Replaces what the session holds by a saved state: any object with the buffer protocol. Logits views are released.
+        On failure (changed bytes, another model's, no room) nothing changes.
+        """
+        mover, views = object(), self._views
+        try:
+            views.enter(mover)
+            with Borrowed(state) as memory:
+                call(library().session_restore, self._handle, memory.address, memory.size_bytes)
         finally:
             views.leave(mover)
 

@@ -1,0 +1,253 @@
+// Packed files: the same bits as the checkpoint they were made from, mapped or read; every truncation and changed header byte is refused.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "base/checksum.h"
+#include "support/checkpoint.h"
+#include "support/files.h"
+#include "support/handles.h"
+
+namespace proofinfer_test {
+
+namespace {
+
+constexpr size_t kHeaderBytes = 4096;
+constexpr Shape kShape = {12, 10, 2, 6, 3, 19, 80}, kOwnClassifier = {12, 10, 2, 6, 3, -19, 80};
+
+// A checkpoint in every element type, its rows no multiple of 16.
+struct Source {
+  const char *name;
+  std::vector<uint8_t> file;
+};
+std::vector<Source> sources() {
+  return {{"legacy", legacy_checkpoint(kShape, 1)},
+          {"own classifier", version1_checkpoint(kOwnClassifier, 2)},
+          {"group 2", version2_checkpoint(kShape, 3, 2)},
+          {"group 1", version2_checkpoint(kOwnClassifier, 4, 1)}};
+}
+
+std::vector<uint8_t> pack(const std::vector<uint8_t> &checkpoint) {
+  const ScratchFile from(checkpoint), to({});
+  Answer answer = answer_of(proofinfer_convert, from.path().data(), from.path().size(), to.path().data(), to.path().size(),
+                            PROOFINFER_FORMAT_PACKED, 0, nullptr);
+  EXPECT_TRUE(answer.ok()) << answer;
+  return *read_file(to.path());
+}
+
+std::vector<float> all_logits(const Model &model) {
+  Session session = make_session(model);
+  std::vector<int32_t> tokens;
+  for (size_t i = 0; i < 70; i++) tokens.push_back(int32_t(i * 7 % 19));
+  EXPECT_TRUE(append(session, tokens).ok());
+  std::vector<float> all;
+  for (size_t i = 0; i < tokens.size(); i++) {
+    const std::vector<float> row = logits(session, i);
+    all.insert(all.end(), row.begin(), row.end());
+  }
+  return all;
+}
+
+Options with(std::string_view name, int64_t value) {
+  Options options = make_options();
+  set(options, name, value);
+  return options;
+}
+
+Answer opening(const std::string &path, const proofinfer_options *options = nullptr) {
+  Answer answer;
+  Model model = open_model(path, options, &answer);
+  EXPECT_EQ(model != nullptr, answer.ok());
+  return answer;
+}
+Answer opening(const std::vector<uint8_t> &bytes) {
+  Answer answer;
+  Model model = open_model(bytes, nullptr, &answer);
+  EXPECT_EQ(model != nullptr, answer.ok());
+  return answer;
+}
+
+void put_checksum(std::vector<uint8_t> *file) {
+  const uint64_t sum = proofinfer::checksum_of(file->data(), kHeaderBytes - 8);
+  for (size_t i = 0; i < 8; i++) (*file)[kHeaderBytes - 8 + i] = uint8_t(sum >> 8 * i);
+}
+
+}  // namespace
+
+TEST(Packed, mapped_or_read_it_gives_the_bits_of_the_checkpoint_on_every_kernel_set) {
+  for (const Source &source : sources()) {
+    SCOPED_TRACE(source.name);
+    const std::vector<float> expected = all_logits(open_model(source.file));
+    const std::vector<uint8_t> bytes = pack(source.file);
+    const ScratchFile file(bytes);
+    for (const std::string &isa : available_isas()) {
+      Options options = make_options();
+      set_text(options, "isa", isa);
+      const Model mapped = open_model(file.path(), options.get());
+      EXPECT_EQ(model_i64(mapped, PROOFINFER_MODEL_IS_MAPPED), 1);
+      EXPECT_EQ(all_logits(mapped), expected) << isa;
+      set(options, "map", 0);
+      const Model read = open_model(file.path(), options.get());
+      EXPECT_EQ(model_i64(read, PROOFINFER_MODEL_IS_MAPPED), 0);
+      EXPECT_EQ(all_logits(read), expected) << isa;
+    }
+    EXPECT_EQ(all_logits(open_model(bytes)), expected);
+    EXPECT_EQ(pack(source.file), bytes);
+  }
+}
+
+TEST(Packed, its_properties_are_those_of_the_checkpoint_and_its_tensors_fill_it) {
+  for (const Source &source : sources()) {
+    const ScratchFile file(pack(source.file));
+    const Model model = open_model(file.path()), before = open_model(source.file);
+    for (int32_t property = PROOFINFER_MODEL_DIM; property <= PROOFINFER_MODEL_GROUP_SIZE; property++)
+      EXPECT_EQ(model_i64(model, property), model_i64(before, property)) << property;
+    EXPECT_EQ(model_i64(model, PROOFINFER_MODEL_PARAMETER_COUNT), model_i64(before, PROOFINFER_MODEL_PARAMETER_COUNT));
+    EXPECT_EQ(model_i64(model, PROOFINFER_MODEL_WEIGHT_BYTES), model_i64(before, PROOFINFER_MODEL_WEIGHT_BYTES));
+    EXPECT_EQ(model_i64(model, PROOFINFER_MODEL_FILE_BYTES), int64_t(std::filesystem::file_size(file.path())));
+    EXPECT_LT(model_i64(model, PROOFINFER_MODEL_MEMORY_BYTES), 65536);
+    EXPECT_STREQ(proofinfer_model_get_text(model.get(), PROOFINFER_MODEL_FORMAT), "proofinfer packed");
+    int64_t end = kHeaderBytes;
+    const size_t count = proofinfer_model_tensor_count(model.get());
+    EXPECT_EQ(count, 6u * 2 + 2 + (model_i64(model, PROOFINFER_MODEL_SHARED_CLASSIFIER) ? 0 : 1));
+    for (size_t i = 0; i < count; i++) {
+      int64_t offset = 0, bytes = 0;
+      ASSERT_TRUE(answer_of(proofinfer_model_tensor_get_i64, model.get(), i, PROOFINFER_TENSOR_FILE_OFFSET, &offset).ok());
+      ASSERT_TRUE(answer_of(proofinfer_model_tensor_get_i64, model.get(), i, PROOFINFER_TENSOR_FILE_BYTES, &bytes).ok());
+      EXPECT_TRUE(i == 5 ? offset % 4096 == 0 && offset >= end && offset < end + 4096 : offset == end) << i;
+      end = offset + bytes;
+    }
+    EXPECT_EQ(end, model_i64(model, PROOFINFER_MODEL_FILE_BYTES));
+  }
+}
+
+TEST(Packed, a_state_moves_between_the_checkpoint_and_its_packed_file) {
+  for (const Source &source : sources()) {
+    const ScratchFile file(pack(source.file));
+    const Model model = open_model(file.path()), before = open_model(source.file);
+    Session session = make_session(before), other = make_session(model);
+    ASSERT_TRUE(append(session, {1, 2, 3}).ok());
+    std::vector<uint8_t> state(1 << 16);
+    size_t needed = 0;
+    ASSERT_TRUE(answer_of(proofinfer_session_save, session.get(), state.data(), state.size(), &needed).ok());
+    Answer answer = answer_of(proofinfer_session_restore, other.get(), state.data(), needed);
+    EXPECT_TRUE(answer.ok()) << answer;
+  }
+}
+
+TEST(Packed, every_truncation_is_refused) {
+  for (const Source &source : sources()) {
+    const std::vector<uint8_t> bytes = pack(source.file);
+    for (size_t length = 0; length < bytes.size(); length += length < kHeaderBytes + 64 || length + 64 > bytes.size() ? 1 : 61) {
+      const std::vector<uint8_t> cut(bytes.begin(), bytes.begin() + std::ptrdiff_t(length));
+      Answer answer = opening(cut);
+      EXPECT_EQ(answer.status, length == 0 ? PROOFINFER_E_UNRECOGNIZED : PROOFINFER_E_TRUNCATED) << length << ": " << answer;
+      if (length % 16 != 0) continue;
+      EXPECT_FALSE(opening(ScratchFile(cut).path()).ok());
+    }
+    std::vector<uint8_t> longer = bytes;
+    longer.push_back(0);
+    EXPECT_EQ(opening(longer).status, PROOFINFER_E_FORMAT);
+    EXPECT_EQ(opening(ScratchFile(longer).path()).status, PROOFINFER_E_FORMAT);
+  }
+}
+
+TEST(Packed, every_changed_header_byte_is_refused) {
+  const std::vector<uint8_t> bytes = pack(sources()[0].file);
+  std::vector<uint8_t> changed = bytes;
+  for (size_t at = 0; at < kHeaderBytes; at++)
+    for (int flip : {0x01, 0x80, 0xFF}) {
+      changed[at] ^= uint8_t(flip);
+      EXPECT_FALSE(opening(changed).ok()) << at;
+      changed[at] ^= uint8_t(flip);
+    }
+}
+
+// With the checksum made right again. The fingerprint is a lie that only reading all weights finds out.
+TEST(Packed, every_changed_header_byte_under_a_right_checksum_is_refused_or_harmless) {
+  const Source source = sources()[2];
+  const std::vector<uint8_t> bytes = pack(source.file);
+  size_t opened = 0;
+  for (size_t at = 8; at < kHeaderBytes - 8; at += at < 128 ? 1 : 97)
+    for (int flip : {0x01, 0x02, 0x04, 0x80, 0xFF}) {
+      SCOPED_TRACE(std::to_string(at) + " ^ " + std::to_string(flip));
+      std::vector<uint8_t> changed = bytes;
+      changed[at] ^= uint8_t(flip);
+      put_checksum(&changed);
+      EXPECT_FALSE(opening(changed).ok());
+      const ScratchFile file(changed);
+      // A fingerprint that lies, and a shape with the same sizes, are believed: then the numbers are others and every access stays inside.
+      const bool may_open = (at >= 64 && at < 72) || (at >= 24 && at < 60);
+      Answer answer;
+      const Model model = open_model(file.path(), nullptr, &answer);
+      EXPECT_TRUE(may_open || !answer.ok()) << answer;
+      if (model) {
+        Session session = make_session(model, with("context_length", 2).get());
+        EXPECT_TRUE(append(session, {0, 1}).ok());
+        opened++;
+      }
+      EXPECT_FALSE(opening(file.path(), with("verify", 1).get()).ok());
+    }
+  EXPECT_GE(opened, 8u * 5);
+}
+
+TEST(Packed, every_changed_byte_of_the_weights_is_found_by_verifying_and_is_only_a_number) {
+  const Source source = sources()[3];
+  const std::vector<uint8_t> bytes = pack(source.file);
+  for (size_t at = kHeaderBytes; at < bytes.size(); at += 89) {
+    std::vector<uint8_t> changed = bytes;
+    changed[at] ^= 0xFF;
+    const ScratchFile file(changed);
+    const bool padding = at >= kHeaderBytes + 5 * 12 * 4 && at < 2 * kHeaderBytes;
+    Answer answer = opening(file.path(), with("verify", 1).get());
+    EXPECT_EQ(answer.ok(), padding) << at << answer;
+    if (!padding) {
+      EXPECT_TRUE(answer.says("its weights were changed")) << answer;
+      EXPECT_EQ(opening(changed).status, PROOFINFER_E_FORMAT);
+    }
+    all_logits(open_model(file.path()));
+  }
+}
+
+TEST(Packed, a_file_to_which_all_may_write_is_not_mapped) {
+  const ScratchFile file(pack(sources()[0].file));
+  ASSERT_EQ(chmod(file.path().c_str(), 0666), 0);
+  Answer answer = opening(file.path());
+  EXPECT_EQ(answer.status, PROOFINFER_E_IO) << answer;
+  EXPECT_TRUE(answer.says("option map")) << answer;
+  EXPECT_TRUE(opening(file.path(), with("map", 0).get()).ok());
+  ASSERT_EQ(chmod(file.path().c_str(), 0664), 0);
+  EXPECT_TRUE(opening(file.path()).ok());
+}
+
+TEST(Packed, a_removed_or_replaced_file_goes_on_as_it_was_mapped) {
+  const Source source = sources()[0];
+  const std::vector<float> expected = all_logits(open_model(source.file));
+  Model model;
+  {
+    const ScratchFile file(pack(source.file)), other(pack(sources()[1].file));
+    model = open_model(file.path());
+    ASSERT_EQ(rename(other.path().c_str(), file.path().c_str()), 0);
+    EXPECT_EQ(all_logits(model), expected);
+  }
+  EXPECT_EQ(all_logits(model), expected);
+}
+
+TEST(Packed, wrong_conversions_are_refused_and_leave_no_file) {
+  const ScratchFile checkpoint(sources()[0].file), packed(pack(sources()[0].file));
+  const std::string to = packed.path() + ".new";
+  auto convert = [&](const std::string &from, int32_t format, int32_t group_size) {
+    return answer_of(proofinfer_convert, from.data(), from.size(), to.data(), to.size(), format, group_size, nullptr);
+  };
+  EXPECT_EQ(convert(checkpoint.path(), PROOFINFER_FORMAT_PACKED, 2).status, PROOFINFER_E_ARGUMENT);
+  EXPECT_EQ(convert(checkpoint.path(), 4, 0).status, PROOFINFER_E_ARGUMENT);
+  for (int32_t format : {PROOFINFER_FORMAT_LEGACY, PROOFINFER_FORMAT_VERSION_1, PROOFINFER_FORMAT_VERSION_2, PROOFINFER_FORMAT_PACKED})
+    EXPECT_EQ(convert(packed.path(), format, 0).status, PROOFINFER_E_UNSUPPORTED) << format;
+  EXPECT_FALSE(std::filesystem::exists(to));
+}
+
+}  // namespace proofinfer_test
