@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/checksum.h"
 #include "harness.h"
 #include "support/checkpoint.h"
 
@@ -221,6 +222,21 @@ void write_packed() {
       HOLDS(proofinfer_convert(from.data(), from.size(), to.data(), to.size(), PROOFINFER_FORMAT_PACKED, 0, nullptr, nullptr) ==
             PROOFINFER_OK);
       std::remove(from.c_str());
+      FILE *written = std::fopen(to.c_str(), "rb");
+      Bytes file(1 << 16);
+      HOLDS(written != nullptr);
+      file.resize(std::fread(file.data(), 1, file.size(), written));
+      std::fclose(written);
+      write("packed", name + "_cut", Bytes(file.begin(), file.end() - 1));
+      write("packed", name + "_longer", joined(file, {0}));
+      for (size_t at : {0, 8, 12, 16, 24, 28, 36, 40, 44, 52, 56, 60, 64, 100, 4090}) {
+        Bytes changed = file;
+        changed[at] ^= 3;
+        if (i == 0 || at == 8) write("packed", name + "_changed_" + std::to_string(at), changed);
+        const uint64_t sum = proofinfer::checksum_of(changed.data(), 4088);
+        for (size_t k = 0; k < 8; k++) changed[4088 + k] = uint8_t(sum >> 8 * k);
+        write("packed", name + "_lies_" + std::to_string(at), changed);
+      }
     }
 }
 

@@ -14,31 +14,38 @@ constexpr size_t kVersionAt = 8, kFileBytesAt = 16, kShapeAt = 24, kSharedAt = 5
 constexpr size_t kChecksumAt = kPackedHeaderBytes - 8;
 constexpr uint64_t kFileAlignment = 4096;
 
-// The bytes of a packed matrix; false on overflow.
-bool packed_bytes(uint64_t rows, uint64_t columns, uint64_t group_size, uint64_t *bytes) {
-  uint64_t padded, units;
+// The bytes of a packed matrix; 0 on overflow.
+int packed_bytes(uint64_t rows, uint64_t columns, uint64_t group_size, uint64_t *bytes) {
+  uint64_t padded = 0, units = 0;
   // A float32 column takes 64 bytes of a panel, a group its block.
   uint64_t unit = group_size == 0 ? PI_PANEL_ROWS * sizeof(float) : pi_q8_block_bytes(static_cast<size_t>(group_size));
-  return pi_add_checked(rows, PI_PANEL_ROWS - 1, &padded) &&
-         pi_mul_checked(padded / PI_PANEL_ROWS, group_size == 0 ? columns : columns / group_size, &units) &&
-         pi_mul_checked(units, unit, bytes);
+  int fits = pi_add_checked(rows, PI_PANEL_ROWS - 1, &padded);
+  fits &= pi_mul_checked(padded / PI_PANEL_ROWS, group_size == 0 ? columns : columns / group_size, &units);
+  return fits & pi_mul_checked(units, unit, bytes);
 }
 
 }  // namespace
 
 bool PackedPlan::plan(const pi_checkpoint_layout &l) {
-  uint64_t all, tables = l.shared_classifier ? 1 : 2, norms_bytes, norms_end;
-  bool fits = packed_bytes(l.dim + 2 * l.kv_dim, l.dim, l.group_size, &qkv_bytes) && packed_bytes(l.dim, l.dim, l.group_size, &o_bytes) &&
-              packed_bytes(2 * l.hidden_dim, l.dim, l.group_size, &w13_bytes) &&
-              packed_bytes(l.dim, l.hidden_dim, l.group_size, &w2_bytes) && packed_bytes(l.vocab_size, l.dim, l.group_size, &table_bytes) &&
-              pi_add_checked(qkv_bytes, o_bytes, &layer_bytes) && pi_add_checked(layer_bytes, w13_bytes, &layer_bytes) &&
-              pi_add_checked(layer_bytes, w2_bytes, &layer_bytes) && pi_mul_checked(layer_bytes, l.n_layers, &weights_bytes) &&
-              pi_mul_checked(table_bytes, tables, &all) && pi_add_checked(weights_bytes, all, &weights_bytes) &&
-              pi_mul_checked(2 * l.n_layers + 1, l.dim, &norms_count) && pi_mul_checked(norms_count, sizeof(float), &norms_bytes) &&
-              pi_add_checked(norms_bytes, kPackedHeaderBytes + kFileAlignment - 1, &norms_end);
-  if (!fits) return false;
+  *this = PackedPlan{};
+  uint64_t tables = 0, norms_bytes = 0, norms_end = 0;
+  int fits = packed_bytes(l.dim + 2 * l.kv_dim, l.dim, l.group_size, &qkv_bytes);
+  fits &= packed_bytes(l.dim, l.dim, l.group_size, &o_bytes);
+  fits &= packed_bytes(2 * l.hidden_dim, l.dim, l.group_size, &w13_bytes);
+  fits &= packed_bytes(l.dim, l.hidden_dim, l.group_size, &w2_bytes);
+  fits &= packed_bytes(l.vocab_size, l.dim, l.group_size, &table_bytes);
+  fits &= pi_add_checked(qkv_bytes, o_bytes, &layer_bytes);
+  fits &= pi_add_checked(layer_bytes, w13_bytes, &layer_bytes);
+  fits &= pi_add_checked(layer_bytes, w2_bytes, &layer_bytes);
+  fits &= pi_mul_checked(layer_bytes, l.n_layers, &weights_bytes);
+  fits &= pi_mul_checked(table_bytes, l.shared_classifier ? 1 : 2, &tables);
+  fits &= pi_add_checked(weights_bytes, tables, &weights_bytes);
+  fits &= pi_mul_checked(2 * l.n_layers + 1, l.dim, &norms_count);
+  fits &= pi_mul_checked(norms_count, sizeof(float), &norms_bytes);
+  fits &= pi_add_checked(norms_bytes, kPackedHeaderBytes + kFileAlignment - 1, &norms_end);
   weights_offset = norms_end / kFileAlignment * kFileAlignment;
-  return pi_add_checked(weights_offset, weights_bytes, &file_bytes) && file_bytes <= SIZE_MAX;
+  fits &= pi_add_checked(weights_offset, weights_bytes, &file_bytes);
+  return fits != 0;
 }
 
 bool is_packed(const unsigned char *first, size_t count) { return count >= sizeof(kMagic) && memcmp(first, kMagic, sizeof(kMagic)) == 0; }

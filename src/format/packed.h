@@ -35,7 +35,7 @@ struct PackedPlan {
   uint64_t weights_bytes, norms_count;
   uint64_t weights_offset, file_bytes;
 
-  // False if the sizes exceed what can be addressed.
+  // False if the sizes exceed 2^63 - 1 bytes.
   bool plan(const pi_checkpoint_layout &layout);
 };
 

@@ -23,6 +23,7 @@ Status advance(Cancel *cancel, uint64_t done, uint64_t total, const char *what, 
 
 Status Model::load_packed(Source *source, const Settings &settings, Cancel *cancel, Failure *failure) {
   const PackedPlan &plan = checkpoint_.packed_plan();
+  if (plan.file_bytes > SIZE_MAX) return fail(failure, kMemory, "packed file: more bytes than this machine can address");
   layer_bytes_ = static_cast<size_t>(plan.layer_bytes);
   fingerprint_.store(checkpoint_.packed_fingerprint(), std::memory_order_relaxed);
   bool map = settings.map != 0 && source->is_file() && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
@@ -63,7 +64,7 @@ Status Model::read_packed(Source *source, Cancel *cancel, Failure *failure) {
 
 Status Model::write_packed(Sink *sink, Cancel *cancel, Failure *failure) const {
   PackedPlan plan;
-  if (!plan.plan(checkpoint_.layout())) return fail(failure, kMemory, "packed file: more bytes than this machine can address");
+  if (!plan.plan(checkpoint_.layout())) return fail(failure, kMemory, "packed file: more bytes than a file can have");
   unsigned char header[kPackedHeaderBytes];
   write_packed_header(checkpoint_.layout(), plan, fingerprint(), header);
   Status status = sink->write(0, header, sizeof(header), failure);

@@ -55,7 +55,8 @@ Status Model::Loader::allocate() {
   const Model &m = *model;
   size_t gs = m.group_size_;
   PackedPlan plan;
-  if (!plan.plan(m.checkpoint_.layout())) return fail(failure, kMemory, "weights: more bytes than this machine can address");
+  if (!plan.plan(m.checkpoint_.layout()) || plan.file_bytes > SIZE_MAX)
+    return fail(failure, kMemory, "weights: more bytes than this machine can address");
   model->layer_bytes_ = static_cast<size_t>(plan.layer_bytes);
   size_t total = static_cast<size_t>(plan.weights_bytes);
   size_t widest = m.dim_ > m.hidden_dim_ ? m.dim_ : m.hidden_dim_;

@@ -1,9 +1,13 @@
 // Packed files: the same bits as the checkpoint they were made from, mapped or read; every truncation and changed header byte is refused.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstring>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -195,6 +199,17 @@ TEST(Packed, every_changed_header_byte_under_a_right_checksum_is_refused_or_harm
   EXPECT_GE(opened, 8u * 5);
 }
 
+TEST(Packed, a_shape_whose_padded_rows_exceed_every_size_is_refused) {
+  std::vector<uint8_t> bytes = pack(sources()[0].file);
+  const uint32_t shape[] = {2, 0x7fffffffu, 1u << 26, 1, 1, 1, 1};  // under 2^63 bytes as it is, over it in rows of 16
+  for (size_t i = 0; i < 7; i++)
+    for (size_t k = 0; k < 4; k++) bytes[24 + 4 * i + k] = uint8_t(shape[i] >> 8 * k);
+  put_checksum(&bytes);
+  Answer answer = opening(bytes);
+  EXPECT_EQ(answer.status, PROOFINFER_E_FORMAT) << answer;
+  EXPECT_TRUE(answer.says("exceed 2^63")) << answer;
+}
+
 TEST(Packed, every_changed_byte_of_the_weights_is_found_by_verifying_and_is_only_a_number) {
   const Source source = sources()[3];
   const std::vector<uint8_t> bytes = pack(source.file);
@@ -222,6 +237,76 @@ TEST(Packed, a_file_to_which_all_may_write_is_not_mapped) {
   EXPECT_TRUE(opening(file.path(), with("map", 0).get()).ok());
   ASSERT_EQ(chmod(file.path().c_str(), 0664), 0);
   EXPECT_TRUE(opening(file.path()).ok());
+}
+
+namespace {
+
+// Bytes of a file's mappings in this process, pages that n processes share counted an nth (proc(5), Pss).
+uint64_t shared_bytes(const std::string &path) {
+  std::ifstream maps("/proc/self/smaps");
+  uint64_t bytes = 0;
+  bool of_file = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find('-') < line.find(' ') && line.find(':') > line.find(' ')) of_file = line.find(path) != std::string::npos;
+    if (of_file && line.compare(0, 4, "Pss:") == 0) bytes += std::strtoull(line.c_str() + 4, nullptr, 10) * 1024;
+  }
+  return bytes;
+}
+
+// Runs in a forked process: opens, reads every weight, and tells its part when all others have.
+void share(const std::string &path, int ready, int go, int answer, int leave) {
+  proofinfer_model *model = nullptr;
+  proofinfer_options *options = nullptr;
+  char byte = 0;
+  uint64_t bytes = UINT64_MAX;
+  if (proofinfer_options_create(&options, nullptr) == PROOFINFER_OK &&
+      proofinfer_options_set_i64(options, PROOFINFER_TEXT("verify"), 1, nullptr) == PROOFINFER_OK &&
+      proofinfer_model_open(path.data(), path.size(), options, nullptr, &model, nullptr) == PROOFINFER_OK && write(ready, &byte, 1) == 1 &&
+      read(go, &byte, 1) == 1)
+    bytes = shared_bytes(path);
+  _exit(write(answer, &bytes, sizeof(bytes)) == sizeof(bytes) && read(leave, &byte, 1) == 1 ? 0 : 1);
+}
+
+}  // namespace
+
+TEST(Packed, four_processes_share_one_copy_and_each_opens_it_within_50_ms) {
+  constexpr int kProcesses = 4;
+  const ScratchFile file(pack(legacy_checkpoint({256, 688, 4, 4, 4, 4000, 64}, 1)));
+  const uint64_t file_bytes = std::filesystem::file_size(file.path());
+  double quickest = 1e9;
+  for (int i = 0; i < 5; i++) {
+    const auto begin = std::chrono::steady_clock::now();
+    const Model model = open_model(file.path());
+    quickest = std::min(quickest, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  EXPECT_LT(quickest, 0.050);
+  int ready[2], go[2], answer[2], leave[2];
+  ASSERT_TRUE(pipe(ready) == 0 && pipe(go) == 0 && pipe(answer) == 0 && pipe(leave) == 0);
+  for (int i = 0; i < kProcesses; i++) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) share(file.path(), ready[1], go[0], answer[1], leave[0]);
+  }
+  close(ready[1]), close(answer[1]);
+  char bytes[kProcesses] = {0};
+  for (int i = 0; i < kProcesses; i++) ASSERT_EQ(read(ready[0], bytes, 1), 1);
+  ASSERT_EQ(write(go[1], bytes, kProcesses), kProcesses);
+  uint64_t together = 0;
+  for (int i = 0; i < kProcesses; i++) {
+    uint64_t part = 0;
+    ASSERT_EQ(read(answer[0], &part, sizeof(part)), ssize_t(sizeof(part)));
+    together += part;
+  }
+  ASSERT_EQ(write(leave[1], bytes, kProcesses), kProcesses);
+  for (int i = 0, status = 0; i < kProcesses; i++) {
+    wait(&status);
+    EXPECT_EQ(status, 0);
+  }
+  for (int end : {ready[0], go[0], go[1], answer[0], leave[0], leave[1]}) close(end);
+  std::printf("%d processes hold %.3f of the file of %llu bytes; opening took %.3f ms\n", kProcesses, double(together) / double(file_bytes),
+              (unsigned long long)file_bytes, quickest * 1e3);
+  EXPECT_GE(together, file_bytes * 9 / 10);  // else nothing was measured
+  EXPECT_LE(together, file_bytes * 12 / 10);
 }
 
 TEST(Packed, a_removed_or_replaced_file_goes_on_as_it_was_mapped) {
