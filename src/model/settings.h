@@ -24,8 +24,8 @@ struct Settings {
   int64_t threads = 1;              // the caller's included
   // Work that streams fewer bytes is not shared among threads: it is done before the others have noticed it, in some microseconds.
   uint64_t share_from_bytes = uint64_t(128) << 10;
-  bool map = true;                   // packed files: mapped instead of read
-  bool verify = false;               // packed files: all weights compared with the header's fingerprint
+  int64_t map = 1;                   // packed files: mapped instead of read
+  int64_t verify = 0;                // packed files: all weights compared with the header's fingerprint
   const Kernels *kernels = nullptr;  // nullptr: not chosen
   int64_t context_length = 0;        // 0: min(seq_len, 4096)
   double temperature = 0.0;
