@@ -354,7 +354,7 @@ TEST(ApiArguments, model_queries_outside_their_range_are_errors) {
   SmallWorld world;
   int64_t value = 5;
   size_t needed = 0;
-  for (int32_t property : {0, -1, 16, 99, INT32_MAX, INT32_MIN}) {
+  for (int32_t property : {0, -1, 17, 99, INT32_MAX, INT32_MIN}) {
     value = 5;
     EXPECT_ARGUMENT(proofinfer_model_get_i64, world.model.get(), property, &value);
     EXPECT_EQ(value, 0);
