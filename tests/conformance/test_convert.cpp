@@ -96,7 +96,7 @@ TEST_F(Convert, refuses_group_sizes_and_formats_by_name_and_number_and_writes_no
   for (int32_t group_size : {-1, INT32_MIN, 65537, INT32_MAX})
     EXPECT_EQ(convert(from, path("out.bin"), PROOFINFER_FORMAT_VERSION_2, group_size).status, PROOFINFER_E_ARGUMENT) << group_size;
   EXPECT_EQ(convert(from, path("out.bin"), PROOFINFER_FORMAT_VERSION_1, 8).status, PROOFINFER_E_ARGUMENT);
-  for (int32_t format : {-1, 3, INT32_MAX}) EXPECT_EQ(convert(from, path("out.bin"), format).status, PROOFINFER_E_ARGUMENT) << format;
+  for (int32_t format : {-1, 4, INT32_MAX}) EXPECT_EQ(convert(from, path("out.bin"), format).status, PROOFINFER_E_ARGUMENT) << format;
   EXPECT_EQ(convert(from, path("no/such/folder.bin"), PROOFINFER_FORMAT_VERSION_1).status, PROOFINFER_E_IO);
   EXPECT_EQ(convert(path("absent.bin"), path("out.bin"), PROOFINFER_FORMAT_VERSION_1).status, PROOFINFER_E_IO);
   EXPECT_EQ(file_count(), 1u);
