@@ -263,7 +263,7 @@ uint64_t Model::compute_fingerprint() const {
   Checksum sum;
   const size_t shape[] = {dim_, hidden_dim_, n_layers_, n_heads_, n_kv_heads_, vocab_size_, seq_len_, group_size_};
   for (size_t number : shape) sum.add_word(number);
-  sum.add_word(checkpoint_.layout().shared_classifier);
+  sum.add_word(static_cast<uint64_t>(checkpoint_.layout().shared_classifier));
   const unsigned char *norms = reinterpret_cast<const unsigned char *>(norms_at_);
   sum.add(norms_count_ / 2, [norms](size_t i) { return packed_word(norms, 0, i); });  // dim is even
   sum.add(weights_bytes_ / 8, [this](size_t i) { return packed_word(weights_at_, group_size_, i); });
