@@ -99,6 +99,32 @@ func (m *Model) NewScheduler(tokenizer *Tokenizer, options ...Option) (*Schedule
 // Submit hands in a prompt, one token or more. The generation has a session and a sampler of its own; scopes of the options: session, sampler,
 // generation. The end of ctx cancels it. ErrLimit: the scheduler is full, or its memory. Read the job to its end, or close it.
 func (s *Scheduler) Submit(ctx context.Context, prompt []int32, options ...Option) (*Job, error) {
+	return s.handIn(ctx, func(scheduler *C.proofinfer_scheduler, id *C.uint64_t) error {
+		return withOptions(options, func(settings *C.proofinfer_options) error {
+			tokens, count := ids(prompt)
+			var object *C.proofinfer_error
+			return failure(C.proofinfer_scheduler_submit(scheduler, tokens, count, settings, id, &object), object)
+		})
+	})
+}
+
+// Add hands in a generation made with [Session.Generate], which goes on where it stands: that of a cloned or restored session, or one with a sampler
+// that has biases or a mask. Until it leaves, it and its session give [ErrBusy] during passes, and moving the session ends it. The rest is as with
+// Submit.
+func (s *Scheduler) Add(ctx context.Context, generation *Generation) (*Job, error) {
+	g, err := generation.h.acquire()
+	if err != nil {
+		return nil, err
+	}
+	defer generation.h.release()
+	return s.handIn(ctx, func(scheduler *C.proofinfer_scheduler, id *C.uint64_t) error {
+		var object *C.proofinfer_error
+		return failure(C.proofinfer_scheduler_add(scheduler, (*C.proofinfer_generation)(g), id, &object), object)
+	})
+}
+
+// handIn gives the scheduler something to do, and the job for it.
+func (s *Scheduler) handIn(ctx context.Context, give func(scheduler *C.proofinfer_scheduler, id *C.uint64_t) error) (*Job, error) {
 	if ctx.Err() != nil {
 		return nil, cancelled(ctx, "not started")
 	}
@@ -110,17 +136,11 @@ func (s *Scheduler) Submit(ctx context.Context, prompt []int32, options ...Optio
 	job := &Job{turn: s.turn, ctx: ctx, pieces: make(chan Piece, queuedPieces), left: make(chan struct{})}
 	s.turn.mu.Lock() // the goroutine must know the job when its first piece comes
 	defer s.turn.mu.Unlock()
-	err = withOptions(options, func(settings *C.proofinfer_options) error {
-		tokens, count := ids(prompt)
-		var id C.uint64_t
-		var object *C.proofinfer_error
-		status := C.proofinfer_scheduler_submit((*C.proofinfer_scheduler)(p), tokens, count, settings, &id, &object)
-		job.id = uint64(id)
-		return failure(status, object)
-	})
-	if err != nil {
+	var id C.uint64_t
+	if err := give((*C.proofinfer_scheduler)(p), &id); err != nil {
 		return nil, err
 	}
+	job.id = uint64(id)
 	job.unwatch = context.AfterFunc(ctx, job.cancel)
 	s.turn.jobs = append(s.turn.jobs, job)
 	s.turn.signal()

@@ -55,6 +55,47 @@ func TestSchedulerGivesWhatEachGivesAlone(t *testing.T) {
 	group.Wait()
 }
 
+// Generations of the caller's own: of two clones of a session, one with a token banned.
+func TestSchedulerGoesOnWithGenerations(t *testing.T) {
+	w := smallWorld(t)
+	scheduler := must(w.model.NewScheduler(w.tokenizer, MaxGenerations(2)))(t)
+	defer scheduler.Close()
+	ctx := context.Background()
+	prompt := must(w.tokenizer.Encode("a prompt", AddBOS))(t)
+	session := must(w.model.NewSession())(t)
+	if err := session.Append(ctx, prompt, LastLogits); err != nil {
+		t.Fatal(err)
+	}
+	banned := int32(-1)
+	start := func() *Generation {
+		clone := must(session.Clone())(t)
+		sampler := must(NewSampler(w.model.VocabSize()))(t)
+		if banned >= 0 {
+			if err := sampler.SetBanned(banned); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return must(clone.Generate(w.tokenizer, sampler, nil, MaxTokens(9), StopTokens()))(t)
+	}
+	for range 2 {
+		tokens, text := collect(t, start())
+		job := must(scheduler.Add(ctx, start()))(t)
+		got, gotText, stop, err := readJob(job)
+		if err != nil || stop != StoppedLength || gotText != text || fmt.Sprint(got) != fmt.Sprint(tokens) {
+			t.Fatalf("%v %q %v %v, alone %v %q", got, gotText, stop, err, tokens, text)
+		}
+		if tokens[0] == banned {
+			t.Fatalf("the banned token %d", banned)
+		}
+		banned = tokens[0]
+	}
+	closed := start()
+	closed.Close()
+	if _, err := scheduler.Add(ctx, closed); !errors.Is(err, ErrClosed) {
+		t.Fatalf("a closed generation: %v", err)
+	}
+}
+
 func TestSchedulerContextsAndClosing(t *testing.T) {
 	w := smallWorld(t)
 	scheduler := must(w.model.NewScheduler(w.tokenizer, MaxGenerations(3)))(t)

@@ -348,6 +348,11 @@ export class Scheduler {
     prompt: Iterable<number>,
     options?: GenerationOptions & SamplerOptions & { contextLength?: number | undefined },
   ): Promise<Job>;
+  /**
+   * Hands in a generation made with session.generate, which goes on where it stands: that of a cloned or restored session, or one whose sampler has
+   * biases or a mask. Until it leaves, its session must not be moved. Its own signal does not count.
+   */
+  add(generation: Generation, options?: Abortable): Job;
 }
 export interface Scheduler extends Handle {}
 

@@ -101,6 +101,7 @@ const SIGNATURES = {
   generation_free: ['void', [P]],
   scheduler_create: ['int32', [P, P, P, P, P]],
   scheduler_submit: ['int32', [P, P, 'size_t', P, P, P]],
+  scheduler_add: ['int32', [P, P, P, P]],
   scheduler_cancel: ['int32', [P, 'uint64', P]],
   scheduler_step: ['int32', [P, P, P, P]],
   scheduler_next: ['int32', [P, 'uint64', P, P, P, 'size_t', P, P, P]],

@@ -1,4 +1,5 @@
 import { AbortError, ClosedError, ProofinferError } from './errors.js';
+import { Generation } from './generation.js';
 import { Owner, expect, handleOf, own, pointerOf } from './handle.js';
 import { E_BUFFER, OK, call, create, failure, native } from './native.js';
 import { tokenArray, withOptions } from './options.js';
@@ -143,7 +144,22 @@ export class Scheduler extends Owner {
     await withOptions(options, [], (settings) =>
       run('scheduler_submit', { uses: [handle], signal }, () => [handle.pointerInUse, ids, ids.length, settings, out]),
     );
-    const id = out[0];
+    return this.#enlist(handle, out[0], signal);
+  }
+
+  /**
+   * Hands in a generation made with session.generate, which goes on where it stands: that of a cloned or restored session, or one whose sampler has
+   * biases or a mask. Until it leaves, its session must not be moved. Its own signal does not count; options: signal.
+   */
+  add(generation, { signal } = {}) {
+    const handle = expect(this, Scheduler);
+    checkSignal(signal);
+    const out = new BigUint64Array(1);
+    call('scheduler_add', handle.pointer, pointerOf(generation, Generation), out);
+    return this.#enlist(handle, out[0], signal);
+  }
+
+  #enlist(handle, id, signal) {
     const job = new Job(() => this.#cancel(id), () => this.#wake());
     const abort = () => Job.abort(job, new AbortError(signal.reason));
     this.#jobs.set(id, { job, detach: () => signal?.removeEventListener('abort', abort) });

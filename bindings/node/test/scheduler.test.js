@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ClosedError } from 'proofinfer';
+import { ClosedError, Sampler } from 'proofinfer';
 import { collect, smallWorld } from './support.js';
 
 const aborted = (reason) => (error) => error.name === 'AbortError' && error.cause === reason;
@@ -25,6 +25,30 @@ test('sixteen jobs in a scheduler for four give what each gives alone', async (t
   await Promise.all([worker(), worker(), worker(), worker()]);
   assert.equal(scheduler.count, 0);
   assert.ok(scheduler.memoryBytes > 0);
+  await scheduler.close();
+});
+
+test('generations of clones go on in a scheduler', async (t) => {
+  const { model, tokenizer } = await smallWorld(t);
+  const scheduler = model.createScheduler(tokenizer, { maxGenerations: 2 });
+  const session = await model.createSession();
+  await session.append(tokenizer.encodeSync('a prompt'));
+  const start = async (sampler) =>
+    (await session.clone()).generate(tokenizer, [], { maxTokens: 9, stopTokens: [], sampler });
+  const alone = await collect(await start());
+  assert.deepEqual(await collect(scheduler.add(await start())), alone);
+  const sampler = Sampler.create(model.vocabSize);
+  sampler.setBanned([alone.tokens[0]]);
+  const without = await collect(await start(sampler));
+  assert.notEqual(without.tokens[0], alone.tokens[0]);
+  assert.deepEqual(await collect(scheduler.add(await start(sampler))), without);
+  const controller = new AbortController();
+  controller.abort(new Error('enough'));
+  assert.throws(() => scheduler.add(1), TypeError);
+  const late = await start();
+  assert.throws(() => scheduler.add(late, { signal: controller.signal }), { name: 'AbortError' });
+  await late.close();
+  assert.throws(() => scheduler.add(late), ClosedError);
   await scheduler.close();
 });
 
