@@ -401,7 +401,8 @@ PROOFINFER_API int32_t proofinfer_session_clone(proofinfer_session *session, con
                                                 proofinfer_error **error);
 /* Writes what the session holds as bytes: its tokens, their keys and values and, if they are kept, the logits of the last position. Any session
  * of the same model can go on from them with the same bits: in another process, on another machine, with other options, from a file of another
- * format with the same weights. Equal states give equal bytes. The first use of a model here reads all its weights once.
+ * format with the same weights. Equal states give equal bytes. The first use of a model here reads all its weights once, but for a packed file, whose
+ * header has their fingerprint (compared where the file is read or verified). Not cancellable; the time is that of copying the bytes.
  * Errors: E_ARGUMENT, E_BUFFER (*needed bytes; 80 for an empty session), E_BUSY. */
 PROOFINFER_API int32_t proofinfer_session_save(proofinfer_session *session, void *buffer, size_t capacity, size_t *needed,
                                                proofinfer_error **error);
@@ -455,8 +456,8 @@ PROOFINFER_API int32_t proofinfer_batch_create(const proofinfer_model *model, si
 PROOFINFER_API int32_t proofinfer_batch_add(proofinfer_batch *batch, proofinfer_session *session, int32_t token, int32_t wants_logits,
                                             proofinfer_error **error);
 /* Evaluates what is queued and empties the queue; then each session is as if its tokens had been appended to it alone.
- * Errors: E_BUSY (a session is in use elsewhere), E_STATE (a session was moved since it was queued), E_MEMORY, E_LIMIT, E_CANCELLED. On failure no
- * session's position has moved, the queue is kept, and kept logits are gone only after E_CANCELLED. */
+ * Errors: E_BUSY (a session is in use elsewhere), E_STATE (a session no longer stands where it stood when it was queued), E_MEMORY, E_LIMIT,
+ * E_CANCELLED. On failure no session's position has moved, the queue is kept, and kept logits are gone only after E_CANCELLED. */
 PROOFINFER_API int32_t proofinfer_batch_evaluate(proofinfer_batch *batch, proofinfer_cancel *cancel, proofinfer_error **error);
 /* Empties the queue. Errors: E_BUSY. */
 PROOFINFER_API int32_t proofinfer_batch_clear(proofinfer_batch *batch, proofinfer_error **error);
@@ -498,7 +499,8 @@ PROOFINFER_API int32_t proofinfer_sampler_reseed(proofinfer_sampler *sampler, ui
 PROOFINFER_API void proofinfer_sampler_free(proofinfer_sampler *sampler);
 
 /* Log-probabilities of the model's own distribution: the softmax of the logits as they are, before a sampler's temperature, filters, penalties and
- * limits. The same bits everywhere (docs/arithmetic.md). Both allocate nothing and may be called from any thread. logits: [count], 1 or more, finite. */
+ * limits. The same bits everywhere (docs/arithmetic.md); minus infinity where the logarithm of a probability is below all floats. Both allocate nothing
+ * and may be called from any thread. logits: [count], 1 or more, finite. */
 
 /* Of the tokens asked for. tokens: [token_count] ids below count; logprobs: [token_count] out. Errors: E_ARGUMENT, E_NOT_FINITE. */
 PROOFINFER_API int32_t proofinfer_logits_logprobs(const float *logits, size_t count, const int32_t *tokens, size_t token_count,
@@ -529,7 +531,8 @@ PROOFINFER_API int32_t proofinfer_generation_create(proofinfer_session *session,
  * the call after the one that yielded it. token: the id, or -1 when the generation has ended without one. stop_reason: PROOFINFER_STOP_NONE, or why
  * the generation ended; that call still gives the flushed rest of the text. After the end every call reports the end again with no text.
  * On E_BUFFER, E_CANCELLED and the others nothing is lost: the call can be repeated. No allocation. cancel: nullable.
- * Errors: E_ARGUMENT, E_BUFFER, E_CANCELLED, E_BUSY, E_NOT_FINITE, E_STATE (the session was moved by someone else). */
+ * Errors: E_ARGUMENT, E_BUFFER, E_CANCELLED, E_BUSY, E_NOT_FINITE, E_STATE (the session does not stand where the generation left it; one that
+ * someone else moved away and back, to other tokens even, is gone on with). */
 PROOFINFER_API int32_t proofinfer_generation_next(proofinfer_generation *generation, proofinfer_cancel *cancel, int32_t *token,
                                                   char *buffer, size_t capacity, size_t *needed, int32_t *stop_reason,
                                                   proofinfer_error **error);
@@ -553,9 +556,11 @@ PROOFINFER_API void proofinfer_generation_free(proofinfer_generation *generation
  * those of running alone. A piece that is not taken holds back its own generation only.
  *
  *   while (proofinfer_scheduler_count(scheduler) > 0) {
- *     proofinfer_scheduler_step(scheduler, NULL, &row_count, &error);
- *     do proofinfer_scheduler_next(scheduler, 0, &id, &token, text, sizeof(text), &bytes, &stop_reason, &error);  (and hand the piece on)
- *     while (id != 0);
+ *     if (proofinfer_scheduler_step(scheduler, NULL, &row_count, &error) != PROOFINFER_OK) break;
+ *     do {
+ *       status = proofinfer_scheduler_next(scheduler, 0, &id, &token, text, capacity, &needed, &stop_reason, &error);
+ *       if (status == PROOFINFER_E_BUFFER) text and capacity grow to `needed`; else if (id != 0) hand on the piece, or why it has ended
+ *     } while (id != 0);
  *   }
  */
 
@@ -568,29 +573,31 @@ PROOFINFER_API int32_t proofinfer_scheduler_create(const proofinfer_model *model
 /* Submits a generation with a session and a sampler of its own, which the scheduler makes now, with its own allocator and within its memory limit; the
  * steps allocate nothing for it. prompt: [prompt_count] ids, 1 or more, copied. options: scopes session, sampler and generation, but for "isa",
  * "memory_limit_bytes" and the allocator; room is reserved for prompt_count + "max_tokens" positions where that is less than the context. *id: never 0 and
- * never given again. Callable during a step. Errors: E_ARGUMENT, E_CONTEXT, E_STATE, E_MEMORY, E_LIMIT ("max_generations" reached, or the memory
- * limit: the message says what is needed and what is available; nothing is kept). */
+ * never given again. Callable during a step. Its log-probabilities, and which stop string ended it, cannot be asked for: proofinfer_scheduler_add takes
+ * a generation that can. Errors: E_ARGUMENT, E_CONTEXT, E_STATE, E_MEMORY, E_LIMIT ("max_generations" reached, or the memory limit: the message says what is
+ * needed at least and what is available; nothing is kept). */
 PROOFINFER_API int32_t proofinfer_scheduler_submit(const proofinfer_scheduler *scheduler, const int32_t *prompt, size_t prompt_count,
                                                    const proofinfer_options *options, uint64_t *id, proofinfer_error **error);
 /* The same with a generation of the caller's, which continues its session from where it stands. Its memory does not count here. Until it leaves, each
  * step moves it; between steps it can be used as always (a sampler's mask set, a token forced, logits read; what proofinfer_generation_next yields,
  * proofinfer_scheduler_next does not). A sampler that two generations share makes their bits depend on each other.
- * A generation, session or sampler that another thread is inside of waits for the next step. Errors: E_ARGUMENT, E_LIMIT. */
+ * A generation, session or sampler that another thread is inside of waits for the next step. Added twice, its pieces come under either id.
+ * Errors: E_ARGUMENT, E_LIMIT. */
 PROOFINFER_API int32_t proofinfer_scheduler_add(const proofinfer_scheduler *scheduler, proofinfer_generation *generation, uint64_t *id,
                                                 proofinfer_error **error);
-/* Takes a generation out: what comes of it next is its end, PROOFINFER_STOP_CANCELLED. One that has left already is left alone. Callable at any time
- * from any thread. Errors: E_ARGUMENT (an id that was never given). */
+/* Takes a generation out: what comes of it next is its end, PROOFINFER_STOP_CANCELLED, without the text that was held back. One that has left already is
+ * left alone. Callable at any time from any thread. Errors: E_ARGUMENT (an id that was never given). */
 PROOFINFER_API int32_t proofinfer_scheduler_cancel(const proofinfer_scheduler *scheduler, uint64_t id, proofinfer_error **error);
-/* One pass over the weights: at most one token of each generation that decodes and "prefill_chunk" of prompts. row_count (nullable): how many tokens were
- * evaluated; 0 when every generation waits for its pieces to be taken. No allocation, but for pages that an added generation's session shares with
- * a clone. cancel: nullable. What is wrong with one generation ends that one: proofinfer_scheduler_next tells it.
- * Errors: E_ARGUMENT, E_BUSY, E_CANCELLED (nothing has moved; the step can be repeated). */
+/* One pass over the weights: at most one token of each generation that decodes, or whose prompt has one token left, and "prefill_chunk" of longer
+ * prompts. row_count (nullable): how many tokens were evaluated; 0 when every generation waits for its pieces to be taken. No allocation, but for pages
+ * that an added generation's session shares with a clone. cancel: nullable. What is wrong with one generation ends that one: proofinfer_scheduler_next
+ * tells it. Errors: E_ARGUMENT, E_BUSY, E_CANCELLED (nothing has moved, the logits that sessions kept are gone; the step can be repeated). */
 PROOFINFER_API int32_t proofinfer_scheduler_step(proofinfer_scheduler *scheduler, proofinfer_cancel *cancel, size_t *row_count,
                                                  proofinfer_error **error);
 /* Takes a piece of the generation `only` (0: of any, in turns): id, token, text and stop_reason as of proofinfer_generation_next, and *id whose it is; 0:
  * there is none now. With a stop_reason the generation has left, and its memory is given back. token is -1 at an end without a token.
  * Errors with *id 0: E_ARGUMENT, E_BUSY. E_BUFFER: the piece stays. Errors with *id != 0: why that generation has left, as if
- * proofinfer_generation_next had said so: E_NOT_FINITE, E_STATE, E_MEMORY, E_LIMIT. No allocation. */
+ * proofinfer_generation_next had said so: E_NOT_FINITE, E_STATE, E_MEMORY, E_LIMIT. An id that has left or never was has none. No allocation. */
 PROOFINFER_API int32_t proofinfer_scheduler_next(proofinfer_scheduler *scheduler, uint64_t only, uint64_t *id, int32_t *token, char *buffer,
                                                  size_t capacity, size_t *needed, int32_t *stop_reason, proofinfer_error **error);
 /* The number of generations that have not left, and the memory that the scheduler holds for all it submits; 0 for NULL. */

@@ -81,9 +81,10 @@ int32_t proofinfer_session_save(proofinfer_session *session, void *buffer, size_
   Call call(error);
   if (needed) *needed = 0;
   Entered<Session> s(&call, session, "session");
-  if (!s || !call.need_array(buffer, capacity, "buffer")) return call.end();
+  if (!s) return call.end();
   const size_t bytes = s->state_bytes();
   if (needed) *needed = bytes;
+  if (!call.need_array(buffer, capacity, "buffer")) return call.end();
   if (capacity < bytes)
     return call.end(fail(call.failure(), kBufferTooSmall, "state: needs a capacity of %zu; found %zu", bytes, capacity));
   s->save(static_cast<unsigned char *>(buffer));

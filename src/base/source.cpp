@@ -14,8 +14,8 @@ Status Source::map(Mapping *mapping, Failure *failure) {
   if (os_others_may_write(file_))
     return fail(
         failure, kIo,
-        "all users may write to the packed file: cutting it while it is mapped would kill this process; take that permission away, or set "
-        "the option map to 0");
+        "all users may write to the packed file: cutting it while it is mapped would kill this process; take that permission away, or have "
+        "it read instead (option map 0)");
   int error_number = 0;
   size_t bytes = static_cast<size_t>(size_bytes_);
   void *memory = os_map_file(file_, bytes, &error_number);

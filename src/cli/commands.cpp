@@ -17,6 +17,7 @@ constexpr Flag kThreads = {'\0', "threads", "N",
                            "does not depend on it."};
 constexpr Flag kIsa = {'\0', "isa", "NAME",
                        "The kernel set: auto, or one that 'proofinfer --version' lists. Default: auto. The text does not depend on it."};
+constexpr Flag kNoMap = {'\0', "no-map", nullptr, "Packed files: read them into memory, and verify them, instead of mapping them."};
 constexpr Flag kTemperature = {'t', "temperature", "X",
                                "0 takes the likeliest token each time; 1 draws by the model's probabilities; more is wilder. Default: 0."};
 constexpr Flag kTopP = {
@@ -82,6 +83,7 @@ const Command kGenerate = {
      kContext,
      kThreads,
      kIsa,
+     kNoMap,
      {'v', "verbose", nullptr, "Tell the timing at the end even where the standard error is no terminal."},
      kQuiet,
      kHelp},
@@ -117,6 +119,7 @@ const Command kChat = {
      kContext,
      kThreads,
      kIsa,
+     kNoMap,
      kQuiet,
      kHelp},
     {"proofinfer chat llama2-7b-chat.bin -y \"Answer in one sentence.\"",
@@ -154,6 +157,7 @@ const Command kInspect = {
      {'\0', "context", "N", "Positions for which the memory of one session is told. Default: the model's, but at most 4096."},
      kThreads,
      kIsa,
+     kNoMap,
      kQuiet,
      kHelp},
     {"proofinfer inspect stories260K.bin", "proofinfer inspect stories260K.bin --json | python3 -m json.tool"},
@@ -163,7 +167,7 @@ const Command kConvert = {
     "convert",
     "write a checkpoint in another format",
     {"convert FROM TO [flags]"},
-    "Reads a llama2.c checkpoint of any format and writes it in another, row by row in little memory. "
+    "Reads a llama2.c checkpoint of any format, not a packed file, and writes it in another, row by row in little memory. "
     "The new file takes its name when it is complete; until then nothing of that name changes. "
     "Version 2 quantizes the weights to 8 bits in groups (Q8_0), a quarter of the size.",
     {{'\0', "to", "FORMAT", "legacy, v1 or v2. Default: v2."},
@@ -190,6 +194,7 @@ const Command kBench = {
      {'\0', "json", nullptr, "Print JSON instead, every run included."},
      kThreads,
      kIsa,
+     kNoMap,
      kQuiet,
      kHelp},
     {"proofinfer bench stories15M.bin --threads 1", "proofinfer bench stories15M.bin --isa scalar --repeats 3 --json"},

@@ -98,6 +98,7 @@ Tokenizer find_tokenizer(const LoadedModel &model) {
 
 Options read_options(const Arguments &arguments) {
   Options options = make<Options>(proofinfer_options_create);
+  if (arguments.has("no-map")) call(proofinfer_options_set_i64, options.get(), PROOFINFER_TEXT("map"), 0);
   const int64_t threads = arguments.integer("threads", std::min(usable_cpu_count(), kMostThreads), 1, INT64_MAX);
   set_option(options.get(), proofinfer_options_set_i64, "threads", arguments.spelling("threads"), threads);
   if (const std::optional<std::string> isa = arguments.text("isa"))

@@ -64,9 +64,11 @@ Status read_packed_header(Source *source, PackedHeader *header, Failure *failure
   if (found != expected)
     return fail(failure, kFormat, "packed file header: its bytes were changed: their checksum is %016llx; expected %016llx",
                 (unsigned long long)found, (unsigned long long)expected);
-  bool zero = load_u32(bytes + kVersionAt + 4) == 0 && load_u32(bytes + kGroupAt + 4) == 0;
-  for (size_t i = kFieldsEnd; i < kChecksumAt; i++) zero = zero && bytes[i] == 0;
-  if (!zero) return fail(failure, kFormat, "packed file header: bytes without a meaning are not 0");
+  for (size_t i = kVersionAt; i < kChecksumAt; i++) {
+    bool meaningless = (i >= kVersionAt + 4 && i < kFileBytesAt) || (i >= kGroupAt + 4 && i < kFingerprintAt) || i >= kFieldsEnd;
+    if (meaningless && bytes[i] != 0)
+      return fail(failure, kFormat, "packed file header: the byte at offset %zu, which has no meaning, is 0x%02x; expected 0", i, bytes[i]);
+  }
   pi_checkpoint_header &h = header->shape;
   int32_t *const fields[] = {&h.dim, &h.hidden_dim, &h.n_layers, &h.n_heads, &h.n_kv_heads, &h.vocab_size, &h.seq_len};
   for (size_t i = 0; i < 7; i++) *fields[i] = load_i32(bytes + kShapeAt + 4 * i);

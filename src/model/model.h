@@ -79,7 +79,8 @@ class Model : public Object {
 
  private:
   struct Loader;  // model/weights.cpp
-  uint64_t compute_fingerprint() const;
+  // cancel: nullable; the one way to fail.
+  Status compute_fingerprint(const Cancel *cancel, uint64_t *value, Failure *failure) const;
   void take_weights(const unsigned char *weights, size_t weights_bytes, const float *norms, size_t norms_count);
   Status load_packed(Source *source, const Settings &settings, Cancel *cancel, Failure *failure);
   Status read_packed(Source *source, Cancel *cancel, Failure *failure);

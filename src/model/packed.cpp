@@ -35,9 +35,12 @@ Status Model::load_packed(Source *source, const Settings &settings, Cancel *canc
     take_weights(mapping_.data() + plan.weights_offset, static_cast<size_t>(plan.weights_bytes),
                  reinterpret_cast<const float *>(mapping_.data() + kPackedHeaderBytes), static_cast<size_t>(plan.norms_count));
   if (!map || settings.verify != 0) {
-    uint64_t found = compute_fingerprint();
+    uint64_t found = 0;
+    status = compute_fingerprint(cancel, &found, failure);
+    if (status != kOk) return status;
     if (found != checkpoint_.packed_fingerprint())
-      return fail(failure, kFormat, "packed file: its weights were changed: their fingerprint is %016llx; by its header it is %016llx",
+      return fail(failure, kFormat,
+                  "packed file: its shape or its weights were changed: their fingerprint is %016llx; by its header it is %016llx",
                   (unsigned long long)found, (unsigned long long)checkpoint_.packed_fingerprint());
   }
   if (cancel) cancel->set_progress(source->size_bytes(), source->size_bytes());

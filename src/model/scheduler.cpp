@@ -7,7 +7,7 @@ void *Scheduler::grant_memory(void *raw, size_t bytes, size_t alignment) {
   Failure failure;
   void *memory = grant->account->allocate(bytes, alignment, "scheduler", &failure);
   if (memory) grant->held_bytes += bytes;
-  if (failure.status == kLimit) grant->refused_bytes = bytes;
+  if (failure.status == kLimit) grant->refused_bytes = grant->held_bytes + bytes;
   return memory;
 }
 
@@ -118,6 +118,7 @@ Status Scheduler::make_generation(Slot *slot, const int32_t *prompt, size_t prom
   uint64_t needed = slot->grant.held_bytes + Session::needed_bytes(*model_, length) + sizeof(Generation) + prompt_count * sizeof(*prompt);
   Object::release(sampler);
   if (status == kOk || slot->grant.refused_bytes == 0) return status;
+  if (needed < slot->grant.refused_bytes) needed = slot->grant.refused_bytes;
   uint64_t used = account()->used_bytes(), available = used < memory_limit_bytes_ ? memory_limit_bytes_ - used : 0;
   return fail(failure, kLimit,
               "a generation with room for %zu positions needs at least %llu bytes; %llu of memory_limit_bytes %llu are available", length,
@@ -140,8 +141,13 @@ Status Scheduler::cancel(uint64_t id, Failure *failure) const {
   if (id == 0 || id > last_id_.load(std::memory_order_relaxed))
     return fail(failure, kArgument, "id is %llu; expected 1 to %llu, which were given so far", static_cast<unsigned long long>(id),
                 static_cast<unsigned long long>(last_id_.load(std::memory_order_relaxed)));
-  for (size_t i = 0; i < slots_.count(); i++)
-    if (slots_[i].id.load(std::memory_order_relaxed) == id) slots_[i].cancelled.store(id, std::memory_order_relaxed);
+  for (size_t i = 0; i < slots_.count(); i++) {
+    if (slots_[i].id.load(std::memory_order_relaxed) != id) continue;
+    // Ids grow: a request for one that has left meanwhile must not take the place of a later one.
+    uint64_t requested = slots_[i].cancelled.load(std::memory_order_relaxed);
+    while (requested < id && !slots_[i].cancelled.compare_exchange_weak(requested, id, std::memory_order_relaxed)) {
+    }
+  }
   return kOk;
 }
 

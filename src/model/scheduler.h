@@ -40,7 +40,7 @@ class Scheduler : public Object {
   struct Grant {
     Account *account = nullptr;
     uint64_t held_bytes = 0;
-    uint64_t refused_bytes = 0;  // of the request that the limit refused
+    uint64_t refused_bytes = 0;  // what it would hold, had the limit not refused the last of it
   };
   struct Slot {
     std::atomic<uint32_t> state{kFree};

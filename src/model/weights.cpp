@@ -254,20 +254,29 @@ static uint64_t packed_word(const unsigned char *weights, size_t group_size, siz
 uint64_t Model::fingerprint() const {
   uint64_t known = fingerprint_.load(std::memory_order_relaxed);
   if (known) return known;
-  known = compute_fingerprint();  // threads that come here together compute the same
+  Failure none;
+  (void)compute_fingerprint(nullptr, &known, &none);  // threads that come here together compute the same
   fingerprint_.store(known, std::memory_order_relaxed);
   return known;
 }
 
-uint64_t Model::compute_fingerprint() const {
+Status Model::compute_fingerprint(const Cancel *cancel, uint64_t *value, Failure *failure) const {
+  constexpr size_t kPartWords = size_t(2) << 20;  // 16 MB; a multiple of the checksum's lanes, so that the parts do not show
+  static_assert(kPartWords % Checksum::kLanes == 0, "each part begins at the first lane");
   Checksum sum;
   const size_t shape[] = {dim_, hidden_dim_, n_layers_, n_heads_, n_kv_heads_, vocab_size_, seq_len_, group_size_};
   for (size_t number : shape) sum.add_word(number);
   sum.add_word(static_cast<uint64_t>(checkpoint_.layout().shared_classifier));
   const unsigned char *norms = reinterpret_cast<const unsigned char *>(norms_at_);
   sum.add(norms_count_ / 2, [norms](size_t i) { return packed_word(norms, 0, i); });  // dim is even
-  sum.add(weights_bytes_ / 8, [this](size_t i) { return packed_word(weights_at_, group_size_, i); });
-  return sum.value() ? sum.value() : 1;
+  for (size_t done = 0, words = weights_bytes_ / 8; done < words;) {
+    size_t part = words - done < kPartWords ? words - done : kPartWords;
+    sum.add(part, [this, done](size_t i) { return packed_word(weights_at_, group_size_, done + i); });
+    done += part;
+    if (cancelled(cancel)) return fail(failure, kCancelled, "verifying was cancelled after %zu of %zu bytes", done * 8, weights_bytes_);
+  }
+  *value = sum.value() ? sum.value() : 1;
+  return kOk;
 }
 
 LayerWeights Model::layer(size_t index) const {

@@ -771,6 +771,13 @@ class Convert(Case):
         self.assertEqual(last["file_offset"] + last["file_bytes"], found["file_bytes"])
         self.assertEqual(self.succeed(packed, "-n", "20"), self.succeed(model, "-n", "20"))
 
+    def test_a_packed_file_to_which_all_may_write_is_read_and_not_mapped(self):
+        model, packed = self.saying(b"abc", seq_len=32), self.path("packed.bin")
+        self.succeed("convert", model, packed, "--packed")
+        os.chmod(packed, 0o666)
+        self.refuse(1, packed, "-n", "20", saying=["all users may write"])
+        self.assertEqual(self.succeed(packed, "-n", "20", "--no-map"), self.succeed(model, "-n", "20"))
+
     def test_verify_finds_a_changed_weight_of_a_packed_file_and_opening_does_not(self):
         model, packed = self.saying(b"abc", seq_len=32), self.path("packed.bin")
         self.succeed("convert", model, packed, "--packed")
@@ -780,6 +787,7 @@ class Convert(Case):
             file.write(b"\x01")
         self.succeed("inspect", packed)
         self.refuse(1, "inspect", packed, "--verify", saying=["weights were changed", "fingerprint"])
+        self.refuse(1, "inspect", packed, "--no-map", saying=["weights were changed", "fingerprint"])
         self.refuse(1, "convert", packed, self.path("v1.bin"), "--to", "v1", saying=["packed file"])
         self.refuse(2, "convert", model, self.path("x.bin"), "--to", "v1", "--packed", saying=["--packed"])
 

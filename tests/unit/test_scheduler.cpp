@@ -298,6 +298,25 @@ TEST(Scheduler, everything_it_makes_counts_against_its_limit_and_a_refusal_names
   }
 }
 
+// What is needed is always more than what is there, and each retry with what was said gets further.
+TEST(Scheduler, following_its_refusals_ends_in_room_enough) {
+  SmallWorld world;
+  uint64_t limit = 1;
+  for (int tries = 0;; tries++) {
+    ASSERT_LT(tries, 40);
+    Options options = scheduler_options(64, 8);
+    set_u64(options, "memory_limit_bytes", limit);
+    Answer answer;
+    Scheduler scheduler = make_scheduler(world.model, world.tokenizer, options.get(), &answer);
+    if (answer.status == PROOFINFER_OK) break;
+    const std::string needs = "needs at least ";
+    size_t at = answer.message.find(needs);
+    uint64_t needed = at == std::string::npos ? limit * 2 : std::stoull(answer.message.substr(at + needs.size()));
+    ASSERT_GT(needed, limit) << answer;
+    limit = needed;
+  }
+}
+
 TEST(Scheduler, room_is_reserved_for_what_max_tokens_can_use) {
   SmallWorld world;
   Scheduler scheduler = make_scheduler(world.model, world.tokenizer);

@@ -76,6 +76,8 @@ class Scheduling(support.SmallTest):
             self.assertEqual([first] + [event.token for event in events], expected)
             self.assertEqual({event.id for event in events}, {number})
             self.assertEqual(events[-1].stop_reason, StopReason.LENGTH)
+            self.assertEqual(generation.stop_reason, StopReason.LENGTH)
+            self.assertEqual(list(generation), [])
             moved = self.model.session()
             generation = self.generate(moved, max_tokens=8)
             scheduler.add(generation)
@@ -83,6 +85,28 @@ class Scheduling(support.SmallTest):
             (event,) = list(scheduler)
             self.assertIsInstance(event.error, proofinfer.StateError)
             self.assertIsNone(event.token)
+
+    def test_a_step_releases_views_of_the_sessions_that_it_moves(self):
+        with proofinfer.Scheduler(self.model, self.tokenizer) as scheduler, self.model.session() as session:
+            session.append([1, 2])
+            view = session.logits()
+            part = view[0:3]
+            number = scheduler.add(self.generate(session, max_tokens=2))
+            with self.assertRaises(BufferError):
+                scheduler.step()
+            part.release()
+            self.assertEqual(scheduler.step(), 1)
+            with self.assertRaises(ValueError):
+                view[0]
+            scheduler.cancel(number)
+            self.assertEqual([event.stop_reason for event in scheduler], [StopReason.CANCELLED])
+
+    def test_wrong_arguments(self):
+        with proofinfer.Scheduler(self.model, self.tokenizer) as scheduler:
+            with self.assertRaises(TypeError):
+                scheduler.submit([1], stop_strings="abc")
+            with self.assertRaises(TypeError):
+                scheduler.add(None)
 
 
 if __name__ == "__main__":

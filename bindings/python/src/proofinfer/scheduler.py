@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ctypes import byref, c_int32, c_size_t, c_uint64, c_void_p, create_string_buffer
-from typing import Iterable, Iterator, NamedTuple, Optional, Union
+from typing import Dict, Iterable, Iterator, NamedTuple, Optional, Union
 
 from . import _interrupt
 from ._handle import BUFFER, Owner, call, create, integer, make_options, raise_error, token_array
@@ -38,7 +38,7 @@ class Scheduler(Owner):
     that is submitted; LimitError tells what is needed and available.
     """
 
-    __slots__ = ("_tokenizer",)
+    __slots__ = ("_added", "_tokenizer")
 
     def __init__(
         self,
@@ -52,6 +52,7 @@ class Scheduler(Owner):
     ) -> None:
         self._held = None
         self._tokenizer = tokenizer
+        self._added: Dict[int, Generation] = {}  # those of add() that have not left
         options = make_options(
             max_generations=max_generations, prefill_chunk=prefill_chunk, isa=isa, memory_limit_bytes=memory_limit_bytes
         )
@@ -80,6 +81,8 @@ class Scheduler(Owner):
         if isinstance(prompt, (str, bytes)):
             prompt = self._tokenizer.encode(prompt, bos=True)
         ids = token_array(prompt)
+        if isinstance(stop_strings, (str, bytes)):
+            raise TypeError("stop_strings is a list of texts, not one")
         options = make_options(
             context_length=context_length,
             temperature=temperature,
@@ -101,9 +104,14 @@ class Scheduler(Owner):
         return number.value
 
     def add(self, generation: Generation) -> int:
-        """The same with a Generation of yours, which continues its session; it can be used between steps as always."""
+        """The same with a Generation of yours, which continues its session; it can be used between steps as always. A
+        step moves its session, as the generation's own would: views of the session's logits are released then.
+        """
+        if not isinstance(generation, Generation):
+            raise TypeError(f"generation is a {type(generation).__name__}; expected a Generation")
         number = c_uint64()
         call(library().scheduler_add, self._handle, generation._handle, byref(number))
+        self._added[number.value] = generation
         return number.value
 
     def cancel(self, number: int) -> None:
@@ -115,7 +123,14 @@ class Scheduler(Owner):
 
         def work(polled: Optional[Cancel]) -> int:
             rows = c_size_t()
-            call(library().scheduler_step, self._handle, None if polled is None else polled._handle, byref(rows))
+            entered = [generation._session._views for generation in list(self._added.values())]
+            try:
+                for views in entered:
+                    views.enter(self)
+                call(library().scheduler_step, self._handle, None if polled is None else polled._handle, byref(rows))
+            finally:
+                for views in entered:
+                    views.leave(self)
             return rows.value
 
         return _interrupt.run(work, cancel)
@@ -143,8 +158,13 @@ class Scheduler(Owner):
                 failure = problem.with_traceback(None)
         if not number.value:
             return None
-        found = None if token.value < 0 else token.value
-        return Event(number.value, found, text.raw[: needed.value].decode(), _STOP_REASONS.get(reason.value), failure)
+        found, stop_reason = None if token.value < 0 else token.value, _STOP_REASONS.get(reason.value)
+        if stop_reason is not None or failure is not None:
+            generation = self._added.pop(number.value, None)
+            # A cancelled one can go on by itself.
+            if generation is not None and stop_reason not in (None, StopReason.CANCELLED):
+                generation._stop_reason, generation._ended = stop_reason, True
+        return Event(number.value, found, text.raw[: needed.value].decode(), stop_reason, failure)
 
     def __iter__(self) -> Iterator[Event]:
         """Steps and yields until nothing is left; what is submitted meanwhile joins in."""
