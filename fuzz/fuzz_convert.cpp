@@ -34,13 +34,17 @@ void write_file(const char *path, const uint8_t *data, size_t size) {
 }
 
 void check_written(Case *c, const char *path, int32_t format) {
-  static const char *const kNames[] = {"llama2.c legacy", "llama2.c version 1", "llama2.c version 2"};
+  static const char *const kNames[] = {"llama2.c legacy", "llama2.c version 1", "llama2.c version 2", "proofinfer packed"};
+  HOLDS(format >= 0 && format < 4);
   struct stat information;
   HOLDS(stat(path, &information) == 0);
   Out<proofinfer_model> made;
   proofinfer_model *model = made.of(call(proofinfer_model_open, path, std::strlen(path), c->options(), nullptr, &made.handle));
   HOLDS(model != nullptr && std::strcmp(proofinfer_model_get_text(model, PROOFINFER_MODEL_FORMAT), kNames[format]) == 0);
-  check_model(c, model, size_t(information.st_size), 1);
+  if (format == PROOFINFER_FORMAT_PACKED)
+    check_packed_model(c, model);
+  else
+    check_model(c, model, size_t(information.st_size), 1);
   proofinfer_model_free(model);
 }
 
@@ -52,7 +56,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   Case c(size + (1 << 20));
   Reader in(data, size);
   const uint8_t choice = in.u8();
-  const int32_t format = choice < 250 ? choice % 3 : int32_t(choice) - 252;
+  const int32_t format = choice < 250 ? choice % 4 : choice < 252 ? choice - 252 : choice - 248;
   const int32_t group_size = in.i32();
   write_file(paths.from, in.data(), in.left());
   Out<proofinfer_model> made;

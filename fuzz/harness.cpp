@@ -117,6 +117,29 @@ void check_logits(proofinfer_session *session, size_t position, size_t vocab_siz
 
 }  // namespace
 
+void check_packed_model(Case *c, proofinfer_model *model) {
+  int64_t vocab_size = 0;
+  HOLDS(call(proofinfer_model_get_i64, model, PROOFINFER_MODEL_VOCAB_SIZE, &vocab_size) == PROOFINFER_OK && vocab_size > 0);
+  HOLDS(call(proofinfer_options_set_i64, c->options(), PROOFINFER_TEXT("context_length"), int64_t(1)) == PROOFINFER_OK);
+  Out<proofinfer_session> made;
+  proofinfer_session *session = made.of(call(proofinfer_session_create, model, c->options(), &made.handle));
+  HOLDS(session != nullptr);
+  const int32_t last = int32_t(vocab_size - 1);
+  HOLDS(call(proofinfer_session_append, session, &last, size_t(1), PROOFINFER_LOGITS_LAST, nullptr) == PROOFINFER_OK);
+  proofinfer_session_free(session);
+  const size_t count = proofinfer_model_tensor_count(model);
+  for (size_t i = 0; i < count && i < 400; i++) {
+    char name[64];
+    size_t needed = 0;
+    int64_t offset = 0, bytes = 0, file_bytes = 0;
+    HOLDS(call(proofinfer_model_tensor_name, model, i, name, sizeof(name), &needed) == PROOFINFER_OK);
+    HOLDS(call(proofinfer_model_tensor_get_i64, model, i, PROOFINFER_TENSOR_FILE_OFFSET, &offset) == PROOFINFER_OK);
+    HOLDS(call(proofinfer_model_tensor_get_i64, model, i, PROOFINFER_TENSOR_FILE_BYTES, &bytes) == PROOFINFER_OK);
+    HOLDS(call(proofinfer_model_get_i64, model, PROOFINFER_MODEL_FILE_BYTES, &file_bytes) == PROOFINFER_OK);
+    HOLDS(offset >= 4096 && bytes > 0 && offset + bytes <= file_bytes);
+  }
+}
+
 void check_model(Case *c, proofinfer_model *model, size_t file_bytes, size_t context) {
   HOLDS(model_i64(model, PROOFINFER_MODEL_FILE_BYTES) == int64_t(file_bytes));
   HOLDS(model_i64(model, PROOFINFER_MODEL_HEAD_SIZE) * model_i64(model, PROOFINFER_MODEL_N_HEADS) ==

@@ -109,8 +109,10 @@ class Random {
   uint64_t state_;
 };
 
-// What every open model must say of itself and do; `context` positions are computed.
+// What every model from a checkpoint must say of itself and do; `context` positions are computed.
 void check_model(Case *c, proofinfer_model *model, size_t file_bytes, size_t context);
+// The same for one from a packed file, of which one position is computed.
+void check_packed_model(Case *c, proofinfer_model *model);
 
 // The small vocabulary and the small checkpoints that the text and the session target work with. Computed once.
 const std::vector<uint8_t> &fixed_tokenizer();

@@ -36,7 +36,7 @@ Bytes text(const std::string &s) { return Bytes(s.begin(), s.end()); }
 void write_checkpoint(const std::string &name, const Bytes &file) {
   write("model", name, file);
   write("differential", name, joined({0, 1, 2, 3}, file));
-  for (uint8_t to = 0; to < 3; to++)
+  for (uint8_t to = 0; to < 4; to++)
     write("convert", name + "_to_" + std::to_string(to), joined({to, uint8_t(to == 2 ? 2 : 0), 0, 0, 0}, file));
 }
 
