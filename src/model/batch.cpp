@@ -67,7 +67,7 @@ Status Batch::prepare_pages(Failure *failure) {
   for (size_t i = 0; i < count_; i++) {
     const Item &item = items_[i];
     if (!item.first) continue;
-    Status status = item.session->kv_.make_private(item.position, item.position + queued_of(item.session), item.position, failure);
+    Status status = item.session->prepare(queued_of(item.session), failure);
     if (status != kOk) return status;
   }
   return kOk;
