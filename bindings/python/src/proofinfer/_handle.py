@@ -12,7 +12,7 @@ import operator
 import os
 from array import array
 from ctypes import byref, c_size_t, c_void_p
-from typing import Any, Dict, Iterable, NoReturn, Optional, Tuple, Type, TypeVar, Union
+from typing import Any, Dict, Iterable, List, NoReturn, Optional, Tuple, Type, TypeVar, Union
 
 from . import _ffi
 from ._cpython import as_method
@@ -219,6 +219,13 @@ def _set_option(functions: _ffi.Library, options: Handle, name: str, value: Any)
         call(setter, options, key, len(key), float(value))
     else:
         call(setter, options, key, len(key), integer(name, value, kind))
+
+
+def text_list(name: str, texts: Optional[Iterable[Union[str, bytes]]]) -> Optional[List[Union[str, bytes]]]:
+    """The texts of an argument as a list. TypeError for one text, which would be taken apart."""
+    if isinstance(texts, (str, bytes)):
+        raise TypeError(f"{name} is a list of texts, not one")
+    return None if texts is None else list(texts)
 
 
 def text_bytes(text: Union[str, bytes]) -> bytes:

@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optional, Union
 
 from . import _interrupt
-from ._handle import BUFFER, Owner, call, create, make_options, raise_error, token_array, token_id
+from ._handle import BUFFER, Owner, call, create, make_options, raise_error, text_list, token_array, token_id
 from ._library import library
 from .cancel import Cancel
 from .sampler import Sampler, TokenLogprob
@@ -148,9 +148,7 @@ class Generation(Owner):
         if isinstance(prompt, (str, bytes)):
             prompt = tokenizer.encode(prompt, bos=session.position == 0)
         ids = token_array(prompt)
-        if isinstance(stop_strings, (str, bytes)):
-            raise TypeError("stop_strings is a list of texts, not one")
-        strings = None if stop_strings is None else list(stop_strings)
+        strings = text_list("stop_strings", stop_strings)
         options = make_options(max_tokens=max_tokens, stop_tokens=stop_tokens, stop_strings=strings, logprobs=logprobs)
         self._stop_strings = strings or []
         self._session = session

@@ -6,7 +6,7 @@ from ctypes import byref, c_int32, c_size_t, c_uint64, c_void_p, create_string_b
 from typing import Dict, Iterable, Iterator, NamedTuple, Optional, Union
 
 from . import _interrupt
-from ._handle import BUFFER, Owner, call, create, integer, make_options, raise_error, token_array
+from ._handle import BUFFER, Owner, call, create, integer, make_options, raise_error, text_list, token_array
 from ._library import library
 from .cancel import Cancel
 from .errors import ProofinferError
@@ -81,8 +81,6 @@ class Scheduler(Owner):
         if isinstance(prompt, (str, bytes)):
             prompt = self._tokenizer.encode(prompt, bos=True)
         ids = token_array(prompt)
-        if isinstance(stop_strings, (str, bytes)):
-            raise TypeError("stop_strings is a list of texts, not one")
         options = make_options(
             context_length=context_length,
             temperature=temperature,
@@ -97,7 +95,7 @@ class Scheduler(Owner):
             seed=seed,
             max_tokens=max_tokens,
             stop_tokens=stop_tokens,
-            stop_strings=stop_strings,
+            stop_strings=text_list("stop_strings", stop_strings),
         )
         number = c_uint64()
         call(library().scheduler_submit, self._handle, ids.buffer_info()[0], len(ids), options, byref(number))
