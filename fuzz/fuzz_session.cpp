@@ -182,6 +182,33 @@ void append(World *w, Reader *in) {
   HOLDS(proofinfer_session_position(s) == before + (status == PROOFINFER_OK ? count : 0));
 }
 
+// Scores of one session; of the same tokens as texts of their own where that is possible.
+void score(World *w, Reader *in) {
+  proofinfer_session *s = w->sessions[in->u8() % kSlots];
+  int32_t tokens[kMostTokens];
+  float logprobs[kMostTokens];
+  const size_t count = in->u8() % (kMostTokens + 1);
+  bool good = s != nullptr;
+  for (size_t k = 0; k < count; k++) {
+    tokens[k] = odd_token(in);
+    good = good && is_token(tokens[k]);
+  }
+  const size_t before = proofinfer_session_position(s), room = proofinfer_session_context_length(s) - before;
+  const int32_t status = call(proofinfer_session_score, s, tokens, count, logprobs, in->u8() % 2 ? w->cancel : nullptr);
+  if (!good) HOLDS(status != PROOFINFER_OK);
+  if (status == PROOFINFER_OK) HOLDS(count <= room);
+  HOLDS(proofinfer_session_position(s) == before + (status == PROOFINFER_OK ? count : 0));
+  for (size_t k = before == 0; status == PROOFINFER_OK && k < count; k++) HOLDS(logprobs[k] <= 0.0f);
+  const size_t first = count ? in->u8() % (count + 1) : 0;
+  const size_t counts[] = {first, 0, count - first};
+  float again[kMostTokens];
+  if (call(proofinfer_model_score, w->model, static_cast<const int32_t *>(tokens), static_cast<const size_t *>(counts), size_t(3),
+           w->options, static_cast<float *>(again), in->u8() % 2 ? w->cancel : nullptr) != PROOFINFER_OK)
+    return;
+  for (size_t k = 0; k < count; k++) HOLDS(k == 0 || k == first ? __builtin_isnan(again[k]) : again[k] <= 0.0f);
+  if (status == PROOFINFER_OK && before == 0 && first > 1) HOLDS(std::memcmp(again + 1, logprobs + 1, (first - 1) * sizeof(float)) == 0);
+}
+
 void look_at_session(World *w, Reader *in) {
   proofinfer_session *s = w->sessions[in->u8() % kSlots];
   const size_t position = size_t(odd_number(in));
@@ -430,6 +457,7 @@ void run(World *w, Reader *in) {
   const uint8_t operation = in->u8();
   if (operation >= 240) return schedule(w, in);
   if (operation >= 232) return carry(w, in);
+  if (operation >= 228) return score(w, in);
   switch (operation % 16) {
     case 0: set_option(w, in); break;
     case 1:

@@ -425,6 +425,20 @@ PROOFINFER_API void proofinfer_session_free(proofinfer_session *session);
  * E_MEMORY and E_LIMIT (ALL, and pages shared with a clone). On failure the session is as before, its logits gone only after E_CANCELLED. */
 PROOFINFER_API int32_t proofinfer_session_append(proofinfer_session *session, const int32_t *tokens, size_t count, int32_t logits,
                                                  proofinfer_cancel *cancel, proofinfer_error **error);
+/* Appends tokens: [count], and tells how probable each was behind all before it: logprobs: [count] out, natural logarithms with the bits of
+ * proofinfer_logits_logprobs; NaN for the first token of an empty session. The logits of the last token are kept, of the others those of a few at a
+ * time: the memory does not grow with count. Any split into calls gives the same bits. A text's perplexity is the exponential of minus the mean.
+ * cancel: nullable; progress in tokens. Errors: those of append, and E_NOT_FINITE. On failure the session is as before, its logits gone only after
+ * E_CANCELLED and E_NOT_FINITE, and logprobs holds nothing of use. */
+PROOFINFER_API int32_t proofinfer_session_score(proofinfer_session *session, const int32_t *tokens, size_t count, float *logprobs,
+                                                proofinfer_cancel *cancel, proofinfer_error **error);
+/* The same for many texts, each from the beginning of a sequence, evaluated together: several a pass over the weights, with the bits of each alone. tokens:
+ * those of all texts, one text after another; counts: [text_count] how many are each one's (0 and up, at most the model's seq_len); logprobs: one float a
+ * token out, NaN for the first of each text. Memory for the texts of one pass is taken and given back. options: "isa", "memory_limit_bytes" and the
+ * allocator; nullable. cancel: nullable; progress in tokens. Errors: E_ARGUMENT, E_CONTEXT (names the text), E_NOT_FINITE, E_CANCELLED, E_MEMORY, E_LIMIT. */
+PROOFINFER_API int32_t proofinfer_model_score(const proofinfer_model *model, const int32_t *tokens, const size_t *counts, size_t text_count,
+                                              const proofinfer_options *options, float *logprobs, proofinfer_cancel *cancel,
+                                              proofinfer_error **error);
 /* Copies the logits of a position: vocab_size floats, a NaN always as 0x7fc00000. capacity and needed count floats.
  * Errors: E_ARGUMENT (no such position), E_STATE (its logits were not asked for, or dropped since), E_BUFFER, E_BUSY. */
 PROOFINFER_API int32_t proofinfer_session_logits(proofinfer_session *session, size_t position, float *buffer, size_t capacity,

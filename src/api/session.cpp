@@ -2,6 +2,7 @@
 
 #include "api/options.h"
 #include "model/batch.h"
+#include "model/score.h"
 
 namespace proofinfer {
 
@@ -113,6 +114,34 @@ int32_t proofinfer_session_append(proofinfer_session *session, const int32_t *to
                     : logits == PROOFINFER_LOGITS_LAST ? LogitsMode::kLast
                                                        : LogitsMode::kNone;
   return call.end(s->append(tokens, count, mode, polled, call.failure()));
+}
+
+int32_t proofinfer_session_score(proofinfer_session *session, const int32_t *tokens, size_t count, float *logprobs,
+                                 proofinfer_cancel *cancel, proofinfer_error **error) {
+  Call call(error);
+  Cancel *polled = call.nullable_object<Cancel>(cancel, "cancel");
+  if (call.failed() || !call.need_array(tokens, count, "tokens") || !call.need_array(logprobs, count, "logprobs")) return call.end();
+  Entered<Session> s(&call, session, "session");
+  if (!s) return call.end();
+  return call.end(s->score(tokens, count, logprobs, polled, call.failure()));
+}
+
+int32_t proofinfer_model_score(const proofinfer_model *model, const int32_t *tokens, const size_t *counts, size_t text_count,
+                               const proofinfer_options *options, float *logprobs, proofinfer_cancel *cancel, proofinfer_error **error) {
+  Call call(error);
+  Settings settings;
+  const Model *m = call.object<const Model>(model, "model");
+  Cancel *polled = m ? call.nullable_object<Cancel>(cancel, "cancel") : nullptr;
+  if (call.failed() || !read_settings(&call, options, &settings) || !call.need_array(counts, text_count, "counts")) return call.end();
+  size_t token_count = 0;
+  for (size_t i = 0; i < text_count; i++) {
+    if (counts[i] > SIZE_MAX / sizeof(float) - token_count)
+      return call.end(fail(call.failure(), kArgument, "counts up to text %zu are more than this machine can address", i));
+    token_count += counts[i];
+  }
+  if (!call.need_array(tokens, token_count, "tokens") || !call.need_array(logprobs, token_count, "logprobs")) return call.end();
+  Ref<const Model> held = Ref<const Model>::share(m);
+  return call.end(score_texts(m, TokenTexts{tokens, counts, text_count}, settings, logprobs, polled, call.failure()));
 }
 
 int32_t proofinfer_session_logits(proofinfer_session *session, size_t position, float *buffer, size_t capacity, size_t *needed,

@@ -99,7 +99,7 @@ Status Batch::evaluate_rows(Cancel *cancel, Failure *failure) {
       const Item &item = items_[done + i];
       Session *s = item.session;
       float *logits = item.wants_logits ? s->add_logits(item.position) : nullptr;
-      rows[i] = Row{&s->kv_, item.position, item.token, logits, s->scores_.data()};
+      rows[i] = Row{&s->kv_, item.position, item.token, -1, logits, s->scores_.data(), nullptr};
     }
     Status status = forward(*model_, *kernels_, rows, now, &workspace_, &team, cancel, failure);
     if (status != kOk) return status;

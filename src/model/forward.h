@@ -15,8 +15,11 @@ struct Row {
   KvCache *kv;
   size_t position;
   int32_t token;
+  int32_t next;   // what `logprob` is of
   float *logits;  // [logits_stride(model)] to fill, or nullptr: not wanted
   float *scores;  // [threads][kHeadsAtOnce][scores_stride(context)]: scratch that belongs to the cache
+  float
+      *logprob;  // where logits are not wanted: the log-probability of `next` behind the token, or nullptr. In passes of more than one row
 };
 
 // Heads whose softmax sums run side by side.
@@ -72,7 +75,8 @@ class Workspace {
 };
 
 // Evaluates up to workspace->row_capacity() rows: stores their keys and values and fills the logits asked for. Rows of one cache stand in
-// ascending positions without a gap. kCancelled: some keys and values were stored, no logits; the caller's positions have not moved.
+// ascending positions without a gap. kCancelled: some keys and values were stored, no logits; the caller's positions have not moved. kNotFinite: the
+// same, where a log-probability is wanted of logits that are not finite.
 Status forward(const Model &model, const Kernels &kernels, const Row *rows, size_t row_count, Workspace *workspace, Team *team,
                const Cancel *cancel, Failure *failure);
 

@@ -150,7 +150,7 @@ Status Session::append(const int32_t *tokens, size_t count, LogitsMode mode, Can
     for (size_t i = 0; i < rows_now; i++) {
       size_t index = done + i;
       bool wanted = mode == LogitsMode::kAll || (mode == LogitsMode::kLast && index + 1 == count);
-      rows[i] = Row{&kv_, begin + index, tokens[index], wanted ? add_logits(begin + index) : nullptr, scores_.data()};
+      rows[i] = Row{&kv_, begin + index, tokens[index], -1, wanted ? add_logits(begin + index) : nullptr, scores_.data(), nullptr};
     }
     status = forward(*model_, *kernels_, rows, rows_now, &workspace_, &team, cancel, failure);
     if (status != kOk) return forget_logits(0), status;

@@ -37,6 +37,10 @@ class Session : public Object {
   // On failure the position has not moved. tokens: [count].
   Status append(const int32_t *tokens, size_t count, LogitsMode mode, Cancel *cancel, Failure *failure);
 
+  // Appends and gives the log-probability of each token behind all before it; of the first of all tokens NaN. The logits of the last one are kept. On
+  // failure the position has not moved. tokens, logprobs: [count].
+  Status score(const int32_t *tokens, size_t count, float *logprobs, Cancel *cancel, Failure *failure);
+
   // The logits of a position, [vocab_size], or nullptr where none are kept.
   const float *logits(size_t position) const;
 
@@ -68,6 +72,8 @@ class Session : public Object {
   void renew_logits();
   void forget_logits(size_t from_position);
   const float *last_logits() const;
+  // The log-probability of `token` at the session's position, if the logits for it are kept or there can be none.
+  Status score_first(int32_t token, float *logprob, Failure *failure) const;
   Status check_state(const unsigned char *data, size_t data_bytes, Failure *failure) const;
   // The place for the logits of one more position, after renew_logits.
   float *add_logits(size_t position);

@@ -348,6 +348,45 @@ TEST(FaultInjection, appending_to_pages_that_are_shared) {
         kAllocationModes);
 }
 
+TEST(FaultInjection, scoring) {
+  Used used;
+  const std::vector<int32_t> prompt = small_tokens(70), tokens = small_tokens(90);
+  const size_t counts[] = {3, 80, 7};
+  std::vector<float> found(90), expected(90);
+  const proofinfer_options *options = nullptr;
+  proofinfer_cancel *cancel = nullptr;
+  auto texts = [&](float *to) {
+    return answer_of(proofinfer_model_score, used.world.model.get(), tokens.data(), static_cast<const size_t *>(counts), size_t(3), options,
+                     to, cancel);
+  };
+  ASSERT_TRUE(texts(expected.data()).ok());
+  sweep({"score texts", [&] { return texts(found.data()); },
+         [&](bool succeeded) {
+           for (size_t i = 1; succeeded && i < 3; i++) EXPECT_EQ(found[i], expected[i]);
+         }},
+        kAllocationModes);
+  // Its last token is evaluated once more, on a page that is shared.
+  Session original = make_session(used.world.model), clone;
+  ASSERT_TRUE(append(original, prompt, PROOFINFER_LOGITS_NONE).ok());
+  ASSERT_TRUE(answer_of(proofinfer_session_score, original.get(), tokens.data(), tokens.size(), expected.data(), cancel).ok());
+  ASSERT_TRUE(append(original, prompt, PROOFINFER_LOGITS_NONE).ok());
+  sweep({"score on shared pages",
+         [&] { return answer_of(proofinfer_session_score, clone.get(), tokens.data(), tokens.size(), found.data(), cancel); },
+         [&](bool succeeded) {
+           EXPECT_EQ(proofinfer_session_position(clone.get()), succeeded ? 160u : 70u);
+           if (succeeded) {
+             EXPECT_EQ(found, expected);
+           }
+           clone.reset();
+         },
+         [&] {
+           ASSERT_TRUE(make_into(&clone, proofinfer_session_clone, original.get(), nullptr).ok());
+           ASSERT_TRUE(answer_of(proofinfer_session_rewind, clone.get(), size_t(70)).ok());
+         }},
+        kAllocationModes);
+  used.check();
+}
+
 TEST(FaultInjection, saving_and_restoring_a_session) {
   Used used;
   const std::vector<int32_t> prompt = small_tokens(150);

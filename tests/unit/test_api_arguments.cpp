@@ -58,6 +58,8 @@ TEST(ApiArguments, null_handles_are_errors_in_every_function) {
   EXPECT_ARGUMENT(proofinfer_stream_flush, nullptr, nullptr, size_t(0), &needed);
   EXPECT_ARGUMENT(proofinfer_session_create, nullptr, nullptr, nullptr);
   EXPECT_ARGUMENT(proofinfer_session_append, nullptr, &one, size_t(1), PROOFINFER_LOGITS_LAST, nullptr);
+  EXPECT_ARGUMENT(proofinfer_session_score, nullptr, &one, size_t(1), &value, nullptr);
+  EXPECT_ARGUMENT(proofinfer_model_score, nullptr, &one, &needed, size_t(1), nullptr, &value, nullptr);
   EXPECT_ARGUMENT(proofinfer_session_logits, nullptr, size_t(0), &value, size_t(1), &needed);
   EXPECT_ARGUMENT(proofinfer_session_logits_view, nullptr, size_t(0), &view, &count);
   EXPECT_EQ(view, nullptr);

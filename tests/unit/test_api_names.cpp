@@ -122,6 +122,14 @@ TEST(ApiNames, a_parameter_that_is_missing_is_named) {
   EXPECT_MISSING("session", proofinfer_session_create, model, nullptr, nullptr);
   EXPECT_MISSING("session", proofinfer_session_append, nullptr, &one, size_t(1), PROOFINFER_LOGITS_LAST, nullptr);
   EXPECT_MISSING("tokens", proofinfer_session_append, session.get(), nullptr, size_t(1), PROOFINFER_LOGITS_LAST, nullptr);
+  EXPECT_MISSING("session", proofinfer_session_score, nullptr, &one, size_t(1), logits, nullptr);
+  EXPECT_MISSING("tokens", proofinfer_session_score, session.get(), nullptr, size_t(1), logits, nullptr);
+  EXPECT_MISSING("logprobs", proofinfer_session_score, session.get(), &one, size_t(1), nullptr, nullptr);
+  const size_t one_each = 1;
+  EXPECT_MISSING("model", proofinfer_model_score, nullptr, &one, &one_each, size_t(1), nullptr, logits, nullptr);
+  EXPECT_MISSING("counts", proofinfer_model_score, model, &one, nullptr, size_t(1), nullptr, logits, nullptr);
+  EXPECT_MISSING("tokens", proofinfer_model_score, model, nullptr, &one_each, size_t(1), nullptr, logits, nullptr);
+  EXPECT_MISSING("logprobs", proofinfer_model_score, model, &one, &one_each, size_t(1), nullptr, nullptr, nullptr);
   EXPECT_MISSING("session", proofinfer_session_logits, nullptr, size_t(0), logits, size_t(1), &needed);
   EXPECT_MISSING("logits", proofinfer_session_logits_view, session.get(), size_t(0), nullptr, &needed);
   EXPECT_MISSING("count", proofinfer_session_logits_view, session.get(), size_t(0), &view, nullptr);

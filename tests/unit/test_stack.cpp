@@ -91,6 +91,15 @@ void expect_little_of_work(const std::string &isa, const std::vector<uint8_t> &c
     status = proofinfer_session_append(session.get(), tokens.data(), tokens.size(), PROOFINFER_LOGITS_ALL, nullptr, nullptr);
   });
   EXPECT_EQ(status, PROOFINFER_OK);
+  std::vector<float> scores(tokens.size());
+  const size_t counts[] = {150, 50};
+  expect_little("score_" + isa, [&] {
+    proofinfer_session_rewind(session.get(), 1, nullptr);
+    status = proofinfer_session_score(session.get(), tokens.data(), tokens.size(), scores.data(), nullptr, nullptr);
+    if (status == PROOFINFER_OK)
+      status = proofinfer_model_score(model.get(), tokens.data(), counts, 2, options.get(), scores.data(), nullptr, nullptr);
+  });
+  EXPECT_EQ(status, PROOFINFER_OK);
   Tokenizer tokenizer = open_tokenizer(tokenizer_file(small_pieces()), vocab);
   Sampler sampler = make_sampler(vocab, options.get());
   Generation generation = make_generation(session, tokenizer, sampler, {}, options.get());

@@ -71,6 +71,8 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "session_restore": (c_int32, (P, P, c_size_t, P)),
     "session_free": (None, (P,)),
     "session_append": (c_int32, (P, P, c_size_t, c_int32, P, P)),
+    "session_score": (c_int32, (P, P, c_size_t, P, P, P)),
+    "model_score": (c_int32, (P, P, P, c_size_t, P, P, P, P)),
     "session_logits": (c_int32, (P, c_size_t, P, c_size_t, P, P)),
     "session_logits_view": (c_int32, (P, c_size_t, P, P, P)),
     "session_position": (c_size_t, (P,)),
