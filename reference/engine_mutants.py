@@ -54,7 +54,7 @@ MUTANTS = (
     Mutant("rope_angle_sign", ((FORWARD, "static_cast<float>(rows_[row].position), cosines(row),", "-static_cast<float>(rows_[row].position), cosines(row),"),)),
     Mutant("rope_on_values_too", ((FORWARD, "model_.n_heads() + model_.n_kv_heads(), model_.head_size()", "model_.n_heads() + 2 * model_.n_kv_heads(), model_.head_size()"),)),
     Mutant("gqa_modulo", ((KV, "return h / s->kv_mul; }", "return h % s->n_kv_heads; }"),)),
-    Mutant("norm_epsilon", ((SCALAR, "ss += 1e-5f;", "ss += 1e-6f;"), (BODY, "ss += 1e-5f;", "ss += 1e-6f;"))),
+    Mutant("norm_epsilon", ((SCALAR, "ss += epsilon;", "ss += epsilon * 0.1f;"), (BODY, "ss += epsilon;", "ss += epsilon * 0.1f;"))),
     Mutant("norm_weight_ignored", NORM_EDITS),
     Mutant("norm_of_the_other_part", ((FORWARD, "normalize(weights.ffn_norm);", "normalize(weights.attention_norm);"),)),
     Mutant("final_norm_of_layer_0", ((FORWARD, "model_.final_norm()", "model_.layer(0).attention_norm"),)),

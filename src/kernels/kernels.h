@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/element_type.h"
+
 namespace proofinfer {
 
 // Rows of activations that a block kernel takes side by side.
@@ -27,9 +29,10 @@ struct Kernels {
   void (*matmul_f32)(const float *panels, size_t panel_count, size_t n, const float *x_blocks, size_t row_count, float *out,
                      size_t out_stride);
 
-  // For each of row_count rows: ss = sum of x[j] * x[j] ascending; ss = 1 / sqrt(ss / n + 1e-5f); out[j] = weight[j] * (ss * x[j]).
+  // For each of row_count rows: ss = sum of x[j] * x[j] ascending; ss = 1 / sqrt(ss / n + epsilon); out[j] = weight[j] * (ss * x[j]).
   // x: [row_count][x_stride]; weight: [n]; out: [row_count][out_stride]; out may be x when the strides are equal.
-  void (*rmsnorm_f32)(const float *x, size_t row_count, size_t x_stride, const float *weight, size_t n, float *out, size_t out_stride);
+  void (*rmsnorm_f32)(const float *x, size_t row_count, size_t x_stride, const float *weight, size_t n, float epsilon, float *out,
+                      size_t out_stride);
 
   // cosines[i] = cosf(position * frequencies[i]), sines[i] = sinf(the same); all [count].
   void (*rope_angles_f32)(const float *frequencies, size_t count, float position, float *cosines, float *sines);
@@ -87,6 +90,35 @@ struct Kernels {
   // rows: [row_count][group_count * group_size]; scales: [row_count][group_count]; panel: one panel, 64-byte aligned; other lanes stay.
   void (*pack_q8)(const int8_t *rows, const float *scales, size_t row_count, size_t group_count, size_t group_size, size_t lane,
                   int8_t *panel);
+
+  // 16-bit weights, type kF16 or kBF16, widened exactly (a NaN stays one): otherwise as matvec_f32, matmul_f32 and pack_f32. A panel is [n][16],
+  // panels are aligned to 32 bytes.
+  void (*matvec_half)(ElementType type, const uint16_t *panels, size_t panel_count, size_t n, const float *x, float *out);
+  void (*matmul_half)(ElementType type, const uint16_t *panels, size_t panel_count, size_t n, const float *x_blocks, size_t row_count,
+                      float *out, size_t out_stride);
+  void (*pack_half)(const uint16_t *rows, size_t row_count, size_t n, uint16_t *panel);
+
+  // Block types: those of element_is_blocks. A panel is element_panel_bytes(type, 32 * group_count) bytes (layout: kernels/block_layout.h), aligned
+  // to 32 bytes; group_count is a multiple of the groups of a block, 1 or 8.
+
+  // As quantize_q8 with groups of 32; sums: of each half of the group, columns 0 to 15 and 16 to 31.
+  // x: [group_count][32]; q: [group_count][32]; scales: [group_count]; sums: [group_count][2].
+  void (*quantize_blocks)(const float *x, size_t group_count, int8_t *q, float *scales, int32_t *sums);
+
+  // out[16 p + r] = acc over groups ascending: acc = acc + (what docs/arithmetic.md says of the type) * scales[g].
+  // q, scales, sums as quantize_blocks gives them; out: [panel_count * 16].
+  void (*matvec_blocks)(ElementType type, const unsigned char *panels, size_t panel_count, size_t group_count, const int8_t *q,
+                        const float *scales, const int32_t *sums, float *out);
+
+  // The same for row_count activations, activation i in block i / 8, lane i % 8, missing lanes any value.
+  // q_blocks: [blocks][group_count][8][8][4]; scales_blocks: [blocks][group_count][8]; sums_blocks: [blocks][group_count][2][8];
+  // out: [row_count][out_stride].
+  void (*matmul_blocks)(ElementType type, const unsigned char *panels, size_t panel_count, size_t group_count, const int8_t *q_blocks,
+                        const float *scales_blocks, const int32_t *sums_blocks, size_t row_count, float *out, size_t out_stride);
+
+  // Rows as a file has them into lanes lane .. lane + row_count - 1 of a panel, row_count in [1, 16 - lane].
+  // rows: [row_count][blocks of a row][element_block_bytes(type)], not aligned; other lanes stay.
+  void (*pack_blocks)(ElementType type, const unsigned char *rows, size_t row_count, size_t group_count, size_t lane, unsigned char *panel);
 };
 
 // The tables compiled in, slowest first: index in [0, kernels_count()). kernels_available tells whether this CPU can run it.

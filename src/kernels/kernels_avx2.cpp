@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/blocks_scalar.h"
 #include "kernels/elementary_tables.h"
 #include "kernels/elementary_vector.h"
 #include "kernels/isa.h"
@@ -160,9 +161,31 @@ PI_INLINE void store_bytes(int8_t *p, Quads x) {
 
 }  // namespace
 
-const Kernels kAvx2Kernels = {"avx2",      matvec_f32, matmul_f32, rmsnorm_f32, rope_angles_f32, rope_f32,          scores_f32,
-                              softmax_f32, mix_f32,    swiglu_f32, add_f32,     divide_f32,      canonical_nan_f32, pack_f32,
-                              quantize_q8, matvec_q8,  matmul_q8,  pack_q8};
+const Kernels kAvx2Kernels = {"avx2",
+                              matvec_f32,
+                              matmul_f32,
+                              rmsnorm_f32,
+                              rope_angles_f32,
+                              rope_f32,
+                              scores_f32,
+                              softmax_f32,
+                              mix_f32,
+                              swiglu_f32,
+                              add_f32,
+                              divide_f32,
+                              canonical_nan_f32,
+                              pack_f32,
+                              quantize_q8,
+                              matvec_q8,
+                              matmul_q8,
+                              pack_q8,
+                              matvec_half_scalar,
+                              matmul_half_scalar,
+                              pack_half_scalar,
+                              quantize_blocks_scalar,
+                              matvec_blocks_scalar,
+                              matmul_blocks_scalar,
+                              pack_blocks};
 
 const ElementaryForms kAvx2Elementary = {exp_f32, sin_f32, cos_f32};
 

@@ -295,19 +295,20 @@ void sums_of_rows(const float *x, size_t row_count, size_t stride, size_t n, flo
   }
 }
 
-void rmsnorm_row(const float *x, const float *weight, size_t n, float ss, float *out) {
+void rmsnorm_row(const float *x, const float *weight, size_t n, float epsilon, float ss, float *out) {
   ss /= static_cast<float>(n);
-  ss += 1e-5f;
+  ss += epsilon;
   Reg factor = set1(1.0f / pi_sqrtf(ss));
   each_f32(out, x, weight, n, [factor](Reg v, Reg w) PI_LAMBDA_INLINE { return mul(w, mul(factor, v)); });
 }
 
-void rmsnorm_f32(const float *x, size_t row_count, size_t x_stride, const float *weight, size_t n, float *out, size_t out_stride) {
+void rmsnorm_f32(const float *x, size_t row_count, size_t x_stride, const float *weight, size_t n, float epsilon, float *out,
+                 size_t out_stride) {
   float ss[kRowBlock];
   for (size_t row = 0; row < row_count; row += kRowBlock) {
     size_t rows = row_count - row < kRowBlock ? row_count - row : kRowBlock;
     sums_of_rows<kRowBlock, true>(x + row * x_stride, rows, x_stride, n, ss);
-    for (size_t r = 0; r < rows; r++) rmsnorm_row(x + (row + r) * x_stride, weight, n, ss[r], out + (row + r) * out_stride);
+    for (size_t r = 0; r < rows; r++) rmsnorm_row(x + (row + r) * x_stride, weight, n, epsilon, ss[r], out + (row + r) * out_stride);
   }
 }
 

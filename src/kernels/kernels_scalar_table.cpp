@@ -1,3 +1,4 @@
+#include "kernels/blocks_scalar.h"
 #include "kernels/elementary_vector.h"
 #include "kernels/tables.h"
 #include "proved/elementary.h"
@@ -40,6 +41,13 @@ const Kernels kScalarKernels = {
     pi_matvec_q8_scalar,
     pi_matmul_q8_scalar,
     pi_pack_q8_scalar,
+    matvec_half_scalar,
+    matmul_half_scalar,
+    pack_half_scalar,
+    quantize_blocks_scalar,
+    matvec_blocks_scalar,
+    matmul_blocks_scalar,
+    pack_blocks,
 };
 
 const ElementaryForms kScalarElementary = {exp_scalar, sin_scalar, cos_scalar};

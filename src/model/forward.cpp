@@ -15,6 +15,9 @@ size_t whole_panels(size_t rows) { return pi_panel_count(rows) * PI_PANEL_ROWS; 
 // Panels that a thread's share is cut at, so that the kernels' register blocks (of 4 and of 3 panels) stay whole.
 constexpr size_t kPanelUnit = 12;
 
+// Of llama2.c's norms.
+constexpr float kRmsEpsilon = 1e-5f;
+
 }  // namespace
 
 size_t logits_stride(const Model &model) { return whole_panels(model.vocab_size()); }
@@ -111,8 +114,8 @@ class Pass {
   void normalize(const float *weight) {
     each_rows(
         [](Pass *p, size_t begin, size_t end, const float *weight_of_norm) {
-          p->kernels_.rmsnorm_f32(p->x(begin), end - begin, p->w_.dim_stride_, weight_of_norm, p->model_.dim(), p->normed(begin),
-                                  p->w_.dim_stride_);
+          p->kernels_.rmsnorm_f32(p->x(begin), end - begin, p->w_.dim_stride_, weight_of_norm, p->model_.dim(), kRmsEpsilon,
+                                  p->normed(begin), p->w_.dim_stride_);
         },
         weight);
   }
@@ -341,7 +344,7 @@ Status Pass::classify(const Cancel *cancel, Failure *failure) {
 
 Status Pass::classify_rows(const size_t *rows, size_t count, Failure *failure) {
   for (size_t i = 0; i < count; i++)
-    kernels_.rmsnorm_f32(x(rows[i]), 1, w_.dim_stride_, model_.final_norm(), model_.dim(), normed(i), w_.dim_stride_);
+    kernels_.rmsnorm_f32(x(rows[i]), 1, w_.dim_stride_, model_.final_norm(), model_.dim(), kRmsEpsilon, normed(i), w_.dim_stride_);
   size_t stride = logits_stride(model_);
   const Row &first = rows_[rows[0]];
   float *out = count == 1 && first.logits ? first.logits : w_.logits_.data();

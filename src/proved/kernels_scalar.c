@@ -68,8 +68,8 @@ void pi_matmul_f32_scalar(const float *panels, size_t panel_count, size_t n, con
 /*@ requires 1 <= n && \valid_read(x + (0 .. n - 1));
     terminates \true;
     assigns \nothing;
-    ensures rms_factor: Same(\result, RmsFactor{Pre}(x, n)); */
-static float rms_factor(const float *x, size_t n) {
+    ensures rms_factor: Same(\result, RmsFactor{Pre}(x, n, epsilon)); */
+static float rms_factor(const float *x, size_t n, float epsilon) {
   float ss = 0.0f;
   /*@ loop invariant squares_range: 0 <= j <= n;
       loop invariant squares_sum: Same(ss, SquareSum{Pre}(x, j));
@@ -77,7 +77,7 @@ static float rms_factor(const float *x, size_t n) {
       loop variant n - j; */
   for (size_t j = 0; j < n; j++) ss += x[j] * x[j];
   ss /= (float)n;
-  ss += 1e-5f;
+  ss += epsilon;
   return 1.0f / pi_sqrtf(ss);
 }
 
@@ -107,7 +107,7 @@ static void normalize_row(const float *from, const float *weight, float factor, 
   }
 }
 
-void pi_rmsnorm_f32_scalar(const float *x, size_t row_count, size_t x_stride, const float *weight, size_t n, float *out,
+void pi_rmsnorm_f32_scalar(const float *x, size_t row_count, size_t x_stride, const float *weight, size_t n, float epsilon, float *out,
                            size_t out_stride) {
   /*@ loop invariant rmsnorm_range: 0 <= i <= row_count;
       loop assigns i, out[0 .. row_count * out_stride - 1];
@@ -116,7 +116,7 @@ void pi_rmsnorm_f32_scalar(const float *x, size_t row_count, size_t x_stride, co
     //@ ghost pi_product_le(i + 1, row_count, x_stride);
     //@ ghost pi_product_le(i + 1, row_count, out_stride);
     const float *from = x + i * x_stride;
-    normalize_row(from, weight, rms_factor(from, n), n, out + i * out_stride);
+    normalize_row(from, weight, rms_factor(from, n, epsilon), n, out + i * out_stride);
   }
 }
 

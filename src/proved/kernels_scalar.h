@@ -25,8 +25,8 @@ extern "C" {
     // Sum of squares, ascending.
     logic float SquareSum{L}(float *x, integer count) =
       count <= 0 ? 0.0f : \add_float(SquareSum(x, count - 1), \mul_float(x[count - 1], x[count - 1]));
-    logic float RmsFactor{L}(float *x, integer n) =
-      \div_float(1.0f, Sqrt(\add_float(\div_float(SquareSum(x, n), (float)n), 1e-5f)));
+    logic float RmsFactor{L}(float *x, integer n, float epsilon) =
+      \div_float(1.0f, Sqrt(\add_float(\div_float(SquareSum(x, n), (float)n), epsilon)));
     logic float Normed(float weight, float factor, float x) = \mul_float(weight, \mul_float(factor, x));
     logic float Mixed(float sum, float weight, float value) = \add_float(sum, \mul_float(weight, value));
     logic float ExpOf(float x, float max) = Exp(\sub_float(x, max));
@@ -65,7 +65,8 @@ void pi_matmul_f32_scalar(const float *panels, size_t panel_count, size_t n, con
     requires \valid(out + (0 .. row_count * out_stride - 1)) && \separated(out + (0 .. row_count * out_stride - 1), weight + (0 .. n - 1));
     terminates \true;
     assigns out[0 .. row_count * out_stride - 1]; */
-void pi_rmsnorm_f32_scalar(const float *x, size_t row_count, size_t x_stride, const float *weight, size_t n, float *out, size_t out_stride);
+void pi_rmsnorm_f32_scalar(const float *x, size_t row_count, size_t x_stride, const float *weight, size_t n, float epsilon, float *out,
+                           size_t out_stride);
 
 /*@ requires \valid_read(frequencies + (0 .. count - 1)) && \valid(cosines + (0 .. count - 1)) && \valid(sines + (0 .. count - 1));
     requires \separated(cosines + (0 .. count - 1), sines + (0 .. count - 1));

@@ -280,9 +280,9 @@ void bench_elements(int repetitions) {
     k->swiglu_f32(out.data(), y.data(), n);
   });
   bench_small("rmsnorm, 1 row of 288", 288, repetitions,
-              [&](const Kernels *k, size_t) { k->rmsnorm_f32(x.data(), 1, n, y.data(), 288, out.data(), n); });
+              [&](const Kernels *k, size_t) { k->rmsnorm_f32(x.data(), 1, n, y.data(), 288, 1e-5f, out.data(), n); });
   bench_small("rmsnorm, 8 rows of 288", 8 * 288, repetitions,
-              [&](const Kernels *k, size_t) { k->rmsnorm_f32(x.data(), 8, n, y.data(), 288, out.data(), n); });
+              [&](const Kernels *k, size_t) { k->rmsnorm_f32(x.data(), 8, n, y.data(), 288, 1e-5f, out.data(), n); });
   bench_small("rope, 6 heads of 48", kHeads * kHead, repetitions,
               [&](const Kernels *k, size_t) { k->rope_f32(out.data(), kHeads, kHead, q.data(), q.data()); });
   bench_small("rope angles, 24", 24, repetitions,

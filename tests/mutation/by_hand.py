@@ -71,7 +71,7 @@ MUTANTS = [
     (BODY, "transpose_4x4(rows + r * n + c, n, panel + c * kPanelRows + r, kPanelRows);", "transpose_4x4(rows + r * n + c, n, panel + c * kPanelRows, kPanelRows);"),
     (BODY, "for (; j < b.columns; j++) add_column<P, R, kStep>(b, j, to_next, sums);", "for (; j + 1 < b.columns; j++) add_column<P, R, kStep>(b, j, to_next, sums);"),
     (BODY, "f(load_part(x + i, n - i), load_part(y + i, n - i)), n - i);", "f(load_part(x + i, n - i), load_part(y, n - i)), n - i);"),
-    (BODY, "ss += 1e-5f;", "ss += 1e-6f;"),
+    (BODY, "ss += epsilon;", "ss += epsilon * 0.1f;"),
     (BODY, "return mul(mul(v, gate), up);", "return mul(v, mul(gate, up));"),
     (BODY, "load(x + n - kLanes);", "load(x);"),
     (BODY, "return exp_reg(sub(a, most)); });", "(void)most; return exp_reg(a); });"),

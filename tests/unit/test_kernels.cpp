@@ -3,143 +3,18 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "kernels/kernels.h"
 #include "proved/pack_index.h"
-#include "support/files.h"
+#include "support/kernel_cases.h"
 
 namespace proofinfer {
 namespace {
 
-uint32_t bits_of(float x) {
-  uint32_t bits;
-  std::memcpy(&bits, &x, sizeof bits);
-  return bits;
-}
-
-float float_of(uint32_t bits) {
-  float x;
-  std::memcpy(&x, &bits, sizeof x);
-  return x;
-}
-
-// What the elements of an input are drawn from.
-enum class Values { kOrdinary, kWide, kSpecial };
-
-class Random {
- public:
-  explicit Random(uint32_t seed) : engine_(seed) {}
-  uint32_t word() { return engine_(); }
-  size_t below(size_t n) { return word() % n; }
-  size_t between(size_t low, size_t high) { return low + below(high - low + 1); }
-  float ordinary() { return (static_cast<float>(word() >> 8) / 8388608.0f - 1.0f) * 3.0f; }
-  float wide() { return std::ldexp(ordinary(), static_cast<int>(below(280)) - 150); }
-  float special() {
-    static const uint32_t kBits[] = {0x00000000u, 0x80000000u, 0x00000001u, 0x80000001u, 0x007fffffu, 0x00800000u,
-                                     0x7f7fffffu, 0xff7fffffu, 0x7f800000u, 0xff800000u, 0x7fc00000u, 0xffc00001u,
-                                     0x7f800001u, 0x3f800000u, 0xbf800000u, 0x42b17218u, 0xc2cff1b5u, 0x42f00000u};
-    return float_of(kBits[below(sizeof kBits / sizeof *kBits)]);
-  }
-  float draw(Values values) {
-    if (values == Values::kOrdinary) return ordinary();
-    if (values == Values::kWide) return wide();
-    return below(8) == 0 ? special() : below(2) ? wide() : ordinary();
-  }
-
- private:
-  std::mt19937 engine_;
-};
-
-// Exactly `count` elements in a heap block of their own, aligned to 64 bytes or, with `skew`, to one element only, so that a sanitizer sees
-// every access outside. A copy has the same contents and alignment.
-template <typename T>
-class Block {
- public:
-  Block(size_t count, bool skew) : count_(count), skew_(skew) {
-    void *memory = nullptr;
-    size_t bytes = (count_ + skew_) * sizeof(T);
-    if (posix_memalign(&memory, 64, bytes ? bytes : 1) != 0) std::abort();
-    block_.reset(static_cast<T *>(memory));
-  }
-  Block(const Block &other) : Block(other.count_, other.skew_) {
-    if (count_) std::memcpy(data(), other.data(), count_ * sizeof(T));
-  }
-  T *data() const { return block_.get() + skew_; }
-  size_t count() const { return count_; }
-  T &operator[](size_t i) const { return data()[i]; }
-
- private:
-  struct Free {
-    void operator()(T *block) const { std::free(block); }
-  };
-  size_t count_;
-  bool skew_;
-  std::unique_ptr<T, Free> block_;
-};
-
-using Floats = Block<float>;
-using Bytes = Block<int8_t>;
-using Ints = Block<int32_t>;
-
-Floats inputs(Random &random, size_t count, Values values, bool skew) {
-  Floats floats(count, skew);
-  for (size_t i = 0; i < count; i++) floats[i] = random.draw(values);
-  return floats;
-}
-
-// What an output holds before: a kernel must leave alone what is not its own.
-Floats outputs(size_t count, bool skew) {
-  Floats floats(count, skew);
-  for (size_t i = 0; i < count; i++) floats[i] = float_of(0x4b000000u + static_cast<uint32_t>(i % 65536));
-  return floats;
-}
-
-testing::AssertionResult same(const Floats &got, const Floats &expected) {
-  for (size_t i = 0; i < expected.count(); i++) {
-    bool both_nan = got[i] != got[i] && expected[i] != expected[i];
-    if (bits_of(got[i]) != bits_of(expected[i]) && !both_nan)
-      return testing::AssertionFailure() << "element " << i << " of " << expected.count() << " is " << got[i] << " (" << std::hex
-                                         << bits_of(got[i]) << "), not " << expected[i] << " (" << bits_of(expected[i]) << ")";
-  }
-  return testing::AssertionSuccess();
-}
-
-template <typename T>
-testing::AssertionResult same_integers(const Block<T> &got, const Block<T> &expected) {
-  for (size_t i = 0; i < expected.count(); i++)
-    if (got[i] != expected[i])
-      return testing::AssertionFailure() << "element " << i << " of " << expected.count() << " is " << +got[i] << ", not " << +expected[i];
-  return testing::AssertionSuccess();
-}
-
-// The shape of a failing case.
-std::string shape(std::initializer_list<size_t> sizes) {
-  std::string text = "shape";
-  for (size_t size : sizes) text += " " + std::to_string(size);
-  return text;
-}
-
-constexpr int kCases = 2000;
-
-class KernelsTest : public testing::TestWithParam<size_t> {
- protected:
-  void SetUp() override {
-    if (!kernels_available(GetParam())) PROOFINFER_SKIP("isa") << kernels_at(GetParam())->name;
-    kernels_ = kernels_at(GetParam());
-  }
-  // Three quarters of the cases have values that hide no rounding error, the others what breaks careless code.
-  Values values(int i) const { return i % 4 == 3 ? Values::kSpecial : i % 4 == 2 ? Values::kWide : Values::kOrdinary; }
-
-  const Kernels *kernels_ = nullptr;
-  const Kernels *scalar_ = kernels_at(0);
-  Random random_{20240229};
-};
+using namespace proofinfer_test;
 
 TEST_P(KernelsTest, matvec_equals_scalar) {
   for (int i = 0; i < kCases; i++) {
@@ -152,7 +27,7 @@ TEST_P(KernelsTest, matvec_equals_scalar) {
   }
 }
 
-void compare_matmul(const Kernels *kernels, const Kernels *scalar, Random &random, size_t panel_count, size_t n, size_t row_count,
+void compare_matmul(const Kernels *kernels, const Kernels *scalar, Draws &random, size_t panel_count, size_t n, size_t row_count,
                     Values values, bool skew) {
   size_t stride = panel_count * 16 + random.below(3);
   Floats panels = inputs(random, panel_count * n * 16, values, false);
@@ -194,11 +69,12 @@ TEST_P(KernelsTest, rmsnorm_equals_scalar) {
   for (int i = 0; i < kCases; i++) {
     size_t row_count = random_.between(0, 19), n = random_.between(1, 70), stride = n + random_.below(5);
     Floats x = inputs(random_, row_count * stride, values(i), i & 1), weight = inputs(random_, n, values(i), i & 1);
+    float epsilon = i % 2 ? 1e-5f : random_.draw(values(i));
     Floats got = outputs(row_count * stride, i & 2), expected(got);
-    scalar_->rmsnorm_f32(x.data(), row_count, stride, weight.data(), n, expected.data(), stride);
-    kernels_->rmsnorm_f32(x.data(), row_count, stride, weight.data(), n, got.data(), stride);
+    scalar_->rmsnorm_f32(x.data(), row_count, stride, weight.data(), n, epsilon, expected.data(), stride);
+    kernels_->rmsnorm_f32(x.data(), row_count, stride, weight.data(), n, epsilon, got.data(), stride);
     ASSERT_TRUE(same(got, expected)) << shape({row_count, n, stride});
-    kernels_->rmsnorm_f32(x.data(), row_count, stride, weight.data(), n, x.data(), stride);  // in place
+    kernels_->rmsnorm_f32(x.data(), row_count, stride, weight.data(), n, epsilon, x.data(), stride);  // in place
     for (size_t row = 0; row < row_count; row++)
       for (size_t j = n; j < stride; j++) x[row * stride + j] = got[row * stride + j];
     ASSERT_TRUE(same(x, expected)) << "in place, " << shape({row_count, n, stride});
@@ -320,13 +196,13 @@ TEST_P(KernelsTest, canonical_nan_is_one_pattern_and_changes_nothing_else) {
 // ---- Q8_0 ----
 
 // Groups that are whole registers, whole dwords, neither.
-size_t group_size_of(Random &random, int i) {
+size_t group_size_of(Draws &random, int i) {
   if (i % 3 == 0) return 16 * random.between(1, 5);
   return i % 3 == 1 ? 4 * random.between(1, 17) : random.between(1, 70);
 }
 
 // What the padding of activations and weights holds is 0; the kernels may count on that.
-Bytes quantized(Random &random, size_t groups, size_t group_size, int low, bool skew) {
+Bytes quantized(Draws &random, size_t groups, size_t group_size, int low, bool skew) {
   size_t padded = pi_q8_padded(group_size);
   Bytes q(groups * padded, skew);
   for (size_t i = 0; i < q.count(); i++) {
@@ -338,7 +214,7 @@ Bytes quantized(Random &random, size_t groups, size_t group_size, int low, bool 
 }
 
 // Panels of random weights, -128 among them.
-Bytes q8_panels(Random &random, size_t panel_count, size_t groups, size_t group_size, Values values) {
+Bytes q8_panels(Draws &random, size_t panel_count, size_t groups, size_t group_size, Values values) {
   size_t block_bytes = pi_q8_block_bytes(group_size);
   Bytes panels(panel_count * groups * block_bytes, false);
   for (size_t block = 0; block < panel_count * groups; block++) {
@@ -473,9 +349,7 @@ TEST_P(KernelsTest, pack_q8_equals_scalar) {
   }
 }
 
-std::string name_of(const testing::TestParamInfo<size_t> &info) { return kernels_at(info.param)->name; }
-
-INSTANTIATE_TEST_SUITE_P(Isa, KernelsTest, testing::Range(size_t(0), kernels_count()), name_of);
+INSTANTIATE_TEST_SUITE_P(Isa, KernelsTest, testing::Range(size_t(0), kernels_count()), name_of_kernels);
 
 TEST(Dispatch, scalar_is_there_first_and_always_available) {
   ASSERT_GE(kernels_count(), 1u);
@@ -508,7 +382,8 @@ TEST(Dispatch, every_table_is_complete) {
     const Kernels *k = kernels_at(i);
     EXPECT_TRUE(k->name && k->matvec_f32 && k->matmul_f32 && k->rmsnorm_f32 && k->rope_angles_f32 && k->rope_f32 && k->scores_f32 &&
                 k->softmax_f32 && k->mix_f32 && k->swiglu_f32 && k->add_f32 && k->divide_f32 && k->canonical_nan_f32 && k->pack_f32 &&
-                k->quantize_q8 && k->matvec_q8 && k->matmul_q8 && k->pack_q8)
+                k->quantize_q8 && k->matvec_q8 && k->matmul_q8 && k->pack_q8 && k->matvec_half && k->matmul_half && k->pack_half &&
+                k->quantize_blocks && k->matvec_blocks && k->matmul_blocks && k->pack_blocks)
         << i;
   }
 }
