@@ -164,6 +164,87 @@ TEST(ApiNames, a_parameter_that_is_missing_is_named) {
   EXPECT_MISSING("tokens", proofinfer_options_set_tokens, options.get(), "stop_tokens", size_t(11), nullptr, size_t(1));
   EXPECT_MISSING("options", proofinfer_options_create, nullptr);
   EXPECT_MISSING("cancel", proofinfer_cancel_create, nullptr);
+
+  proofinfer_scheduler *made_scheduler = nullptr;
+  EXPECT_MISSING("scheduler", proofinfer_scheduler_create, model, tokenizer, nullptr, nullptr);
+  EXPECT_MISSING("model", proofinfer_scheduler_create, nullptr, tokenizer, nullptr, &made_scheduler);
+  EXPECT_MISSING("tokenizer", proofinfer_scheduler_create, model, nullptr, nullptr, &made_scheduler);
+  Answer created = answer_of(proofinfer_scheduler_create, model, tokenizer, nullptr, &made_scheduler);
+  ASSERT_TRUE(created.ok()) << created;
+  Scheduler owner(made_scheduler);
+  const proofinfer_scheduler *scheduler = made_scheduler;
+  uint64_t number = 0;
+  EXPECT_MISSING("scheduler", proofinfer_scheduler_submit, nullptr, &one, size_t(1), nullptr, &number);
+  EXPECT_MISSING("prompt", proofinfer_scheduler_submit, scheduler, nullptr, size_t(1), nullptr, &number);
+  EXPECT_MISSING("id", proofinfer_scheduler_submit, scheduler, &one, size_t(1), nullptr, nullptr);
+  EXPECT_MISSING("scheduler", proofinfer_scheduler_add, nullptr, generation.get(), &number);
+  EXPECT_MISSING("generation", proofinfer_scheduler_add, scheduler, nullptr, &number);
+  EXPECT_MISSING("id", proofinfer_scheduler_add, scheduler, generation.get(), nullptr);
+  EXPECT_MISSING("scheduler", proofinfer_scheduler_cancel, nullptr, uint64_t(1));
+  EXPECT_MISSING("scheduler", proofinfer_scheduler_step, nullptr, nullptr, &needed);
+  EXPECT_MISSING("scheduler", proofinfer_scheduler_next, nullptr, uint64_t(0), &number, &id, text, sizeof(text), &needed, &stop);
+  EXPECT_MISSING("id", proofinfer_scheduler_next, made_scheduler, uint64_t(0), nullptr, &id, text, sizeof(text), &needed, &stop);
+  EXPECT_MISSING("token", proofinfer_scheduler_next, made_scheduler, uint64_t(0), &number, nullptr, text, sizeof(text), &needed, &stop);
+  EXPECT_MISSING("buffer", proofinfer_scheduler_next, made_scheduler, uint64_t(0), &number, &id, nullptr, size_t(1), &needed, &stop);
+  EXPECT_MISSING("stop_reason", proofinfer_scheduler_next, made_scheduler, uint64_t(0), &number, &id, text, sizeof(text), &needed, nullptr);
+
+  float value_of[1] = {};
+  const uint32_t mask = 1;
+  EXPECT_MISSING("sampler", proofinfer_sampler_accept, nullptr, &one, size_t(1));
+  EXPECT_MISSING("tokens", proofinfer_sampler_accept, sampler.get(), nullptr, size_t(1));
+  EXPECT_MISSING("sampler", proofinfer_sampler_set_bias, nullptr, &one, logits, size_t(1));
+  EXPECT_MISSING("tokens", proofinfer_sampler_set_bias, sampler.get(), nullptr, logits, size_t(1));
+  EXPECT_MISSING("biases", proofinfer_sampler_set_bias, sampler.get(), &one, nullptr, size_t(1));
+  EXPECT_MISSING("sampler", proofinfer_sampler_set_banned, nullptr, &one, size_t(1));
+  EXPECT_MISSING("tokens", proofinfer_sampler_set_banned, sampler.get(), nullptr, size_t(1));
+  EXPECT_MISSING("sampler", proofinfer_sampler_set_mask, nullptr, &mask, size_t(1));
+  EXPECT_MISSING("mask", proofinfer_sampler_set_mask, sampler.get(), nullptr, size_t(1));
+  EXPECT_MISSING("logits", proofinfer_logits_logprobs, nullptr, size_t(1), &one, size_t(1), value_of);
+  EXPECT_MISSING("tokens", proofinfer_logits_logprobs, logits, size_t(1), nullptr, size_t(1), value_of);
+  EXPECT_MISSING("logprobs", proofinfer_logits_logprobs, logits, size_t(1), &one, size_t(1), nullptr);
+  EXPECT_MISSING("logits", proofinfer_logits_top, nullptr, size_t(1), size_t(1), &id, value_of);
+  EXPECT_MISSING("tokens", proofinfer_logits_top, logits, size_t(1), size_t(1), nullptr, value_of);
+  EXPECT_MISSING("generation", proofinfer_generation_logprobs, nullptr, value_of, &id, logits, size_t(1), &needed);
+  EXPECT_MISSING("logprob", proofinfer_generation_logprobs, generation.get(), nullptr, &id, logits, size_t(1), &needed);
+  EXPECT_MISSING("tokens", proofinfer_generation_logprobs, generation.get(), value_of, nullptr, logits, size_t(1), &needed);
+  EXPECT_MISSING("logprobs", proofinfer_generation_logprobs, generation.get(), value_of, &id, nullptr, size_t(1), &needed);
+  EXPECT_MISSING("generation", proofinfer_generation_stop_string, nullptr, &needed);
+  EXPECT_MISSING("index", proofinfer_generation_stop_string, generation.get(), nullptr);
+
+  EXPECT_MISSING("clone", proofinfer_session_clone, session.get(), nullptr, nullptr);
+  EXPECT_MISSING("session", proofinfer_session_clone, nullptr, nullptr, &made_session);
+  EXPECT_MISSING("session", proofinfer_session_save, nullptr, text, sizeof(text), &needed);
+  EXPECT_MISSING("buffer", proofinfer_session_save, session.get(), nullptr, size_t(1), &needed);
+  EXPECT_MISSING("session", proofinfer_session_restore, nullptr, text, sizeof(text));
+  EXPECT_MISSING("data", proofinfer_session_restore, session.get(), nullptr, size_t(1));
+  EXPECT_MISSING("buffer", proofinfer_tokenizer_decode, tokenizer, -1, 0, 0u, nullptr, size_t(1), &needed);
+}
+
+// A handle of another kind where one may be left out is an error as well.
+TEST(ApiNames, a_cancel_that_is_none_is_named) {
+  SmallWorld world;
+  Session session = make_session(world.model);
+  Sampler sampler = make_sampler(small_shape().vocab());
+  Generation generation = make_generation(session, world.tokenizer, sampler, {1});
+  auto *cancel = reinterpret_cast<proofinfer_cancel *>(sampler.get());
+  const int32_t one = 1;
+  int32_t id = 0, stop = 0;
+  size_t needed = 0;
+  char text[8];
+  proofinfer_model *model = nullptr;
+  proofinfer_batch *batch = nullptr;
+  proofinfer_scheduler *scheduler = nullptr;
+  ASSERT_TRUE(answer_of(proofinfer_batch_create, world.model.get(), size_t(1), nullptr, &batch).ok());
+  ASSERT_TRUE(answer_of(proofinfer_scheduler_create, world.model.get(), world.tokenizer.get(), nullptr, &scheduler).ok());
+  const std::string expected = "cancel is a sampler; expected a cancel";
+  EXPECT_EQ(answer_of(proofinfer_session_append, session.get(), &one, size_t(1), PROOFINFER_LOGITS_LAST, cancel).message, expected);
+  EXPECT_EQ(answer_of(proofinfer_batch_evaluate, batch, cancel).message, expected);
+  EXPECT_EQ(answer_of(proofinfer_generation_next, generation.get(), cancel, &id, text, sizeof(text), &needed, &stop).message, expected);
+  EXPECT_EQ(answer_of(proofinfer_scheduler_step, scheduler, cancel, &needed).message, expected);
+  EXPECT_EQ(answer_of(proofinfer_model_open_memory, "x", size_t(1), nullptr, cancel, &model).message, expected);
+  EXPECT_EQ(answer_of(proofinfer_convert, "x", size_t(1), "y", size_t(1), PROOFINFER_FORMAT_LEGACY, 0, cancel).message, expected);
+  proofinfer_scheduler_free(scheduler);
+  proofinfer_batch_free(batch);
 }
 
 TEST(ApiNames, a_name_that_is_nearly_that_of_an_option_is_none) {

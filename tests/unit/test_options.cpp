@@ -112,6 +112,18 @@ TEST(Options, integer_bounds_are_what_the_query_says) {
   }
 }
 
+TEST(Options, sizes_and_seeds_may_be_any_and_the_query_says_so) {
+  Options options = make_options();
+  for (size_t i = 0; i < proofinfer_option_count(); i++) {
+    if (proofinfer_option_type(i) != PROOFINFER_OPTION_U64) continue;
+    const std::string name = proofinfer_option_name(i);
+    EXPECT_STREQ(proofinfer_option_lowest(i), "0") << name;
+    EXPECT_EQ(proofinfer_option_highest(i), std::to_string(UINT64_MAX)) << name;
+    EXPECT_TRUE(set_u64_status(options, name, 0).ok()) << name;
+    EXPECT_TRUE(set_u64_status(options, name, UINT64_MAX).ok()) << name;
+  }
+}
+
 TEST(Options, real_bounds_are_what_the_query_says) {
   Options options = make_options();
   for (size_t i = 0; i < proofinfer_option_count(); i++) {
