@@ -165,7 +165,8 @@ PROOFINFER_API void proofinfer_error_free(proofinfer_error *error);
  *   "max_generations"    i64     scheduler   generations that it holds at once, 1 to 2048; default 64
  *   "prefill_chunk"      i64     scheduler   most prompt tokens that one step evaluates beside what is decoding, 1 to 2048; default 32
  *   "max_tokens"         i64     generation  most tokens to generate; 0 (default): until a stop token or the end of the context
- *   "stop_tokens"        tokens  generation  ids that end a generation; default: what the tokenizer's format says (BOS for llama2.c)
+ *   "stop_tokens"        tokens  generation  ids that end a generation; default: BOS for a tokenizer.bin, as the reference
+ *                                does; of a GGUF file EOS, EOT, EOM and control pieces that are known ends of texts and turns
  *   "stop_strings"       texts   generation  texts that end a generation and are cut off; default: none
  *   "logprobs"           i64     generation  how many of the most probable tokens to keep for proofinfer_generation_logprobs; 0 (default): off
  */
@@ -327,9 +328,11 @@ PROOFINFER_API int32_t proofinfer_convert(const char *from, size_t from_bytes, c
 
 /* ---- Tokenizer ------------------------------------------------------------------------------------------------------------------ */
 
-/* Opens a tokenizer in llama2.c's tokenizer.bin format. The file has no count: vocab_size (1 and up) says how many pieces to read,
- * usually the model's; the file must have at least that many, further bytes after them are allowed and ignored.
- * Errors: E_ARGUMENT, E_IO, E_UNRECOGNIZED, E_TRUNCATED, E_FORMAT, E_MEMORY, E_LIMIT. */
+/* Opens the tokenizer of a GGUF file (models `llama` and `gpt2`; docs/design.md lists the pre-tokenizers), or llama2.c's tokenizer.bin.
+ * vocab_size (0 and up): how many pieces, usually the model's vocab_size. A tokenizer.bin has no count: that many, at least 1, are read; the file
+ * must have them, further bytes are allowed and ignored. A GGUF file knows: 0 takes what it has, and where a model has more rows than that, the
+ * further ids are empty control pieces.
+ * Errors: E_ARGUMENT, E_IO, E_UNRECOGNIZED, E_TRUNCATED, E_FORMAT, E_UNSUPPORTED, E_MEMORY, E_LIMIT. */
 PROOFINFER_API int32_t proofinfer_tokenizer_open(const char *path, size_t path_bytes, int32_t vocab_size, const proofinfer_options *options,
                                                  proofinfer_tokenizer **tokenizer, proofinfer_error **error);
 /* The same from memory. data: [data_bytes], copied, not kept. */
@@ -344,24 +347,60 @@ PROOFINFER_API int32_t proofinfer_tokenizer_vocab_size(const proofinfer_tokenize
 PROOFINFER_API int32_t proofinfer_tokenizer_bos(const proofinfer_tokenizer *tokenizer);
 PROOFINFER_API int32_t proofinfer_tokenizer_eos(const proofinfer_tokenizer *tokenizer);
 
-/* The piece of an id exactly as the file has it (it may be any bytes), and its score (nullable).
+/* Integer properties of a tokenizer. Ids are -1 where the file names none. */
+#define PROOFINFER_TOKENIZER_BOS 1
+#define PROOFINFER_TOKENIZER_EOS 2
+#define PROOFINFER_TOKENIZER_EOT 3 /* end of a turn */
+#define PROOFINFER_TOKENIZER_EOM 4 /* end of a message */
+#define PROOFINFER_TOKENIZER_UNKNOWN 5
+#define PROOFINFER_TOKENIZER_PADDING 6
+#define PROOFINFER_TOKENIZER_ADD_BOS 7          /* 1: the model expects texts to begin with BOS */
+#define PROOFINFER_TOKENIZER_ADD_EOS 8          /* 1: and to end with EOS */
+#define PROOFINFER_TOKENIZER_ADD_SPACE_PREFIX 9 /* 1: encoding puts a space before a text */
+/* Reads an integer property. value: not NULL; 0 on failure. Errors: E_ARGUMENT. */
+PROOFINFER_API int32_t proofinfer_tokenizer_get_i64(const proofinfer_tokenizer *tokenizer, int32_t property, int64_t *value,
+                                                    proofinfer_error **error);
+
+/* Text properties of a tokenizer. */
+#define PROOFINFER_TOKENIZER_MODEL 1 /* "llama2.c", "llama", "gpt2" */
+#define PROOFINFER_TOKENIZER_PRE 2   /* the pre-tokenizer, as the file names it; "" but for gpt2 */
+/* A text property: static, NUL-terminated; NULL for another property or a NULL tokenizer. */
+PROOFINFER_API const char *proofinfer_tokenizer_get_text(const proofinfer_tokenizer *tokenizer, int32_t property);
+
+/* The piece of an id (it may be any bytes) and its score (nullable; 0 where the file has none). A tokenizer.bin's pieces are as the file has them;
+ * of `llama`, ordinary pieces have a space for U+2581; of `gpt2`, they are the bytes that their letters stand for.
  * Errors: E_ARGUMENT (id outside the vocabulary), E_BUFFER. */
 PROOFINFER_API int32_t proofinfer_tokenizer_piece(const proofinfer_tokenizer *tokenizer, int32_t token, char *buffer, size_t capacity,
                                                   size_t *needed, float *score, proofinfer_error **error);
 
-#define PROOFINFER_ENCODE_BOS 1u /* put the BOS id first */
-#define PROOFINFER_ENCODE_EOS 2u /* put the EOS id last */
-/* Text to token ids, as the reference does it: a dummy space piece before a text that is not empty, one piece or byte pieces a character, then
- * merges by score. flags: PROOFINFER_ENCODE_ bits. Special pieces in the text stay text. Near-linear in text_bytes.
- * The number of ids is at most text_bytes + 3. Errors: E_ARGUMENT, E_BUFFER, E_FORMAT (the vocabulary lacks the byte piece that a byte of
- * the text needs, or the piece " "), E_MEMORY. */
+/* Kinds of pieces, numbered as GGUF files do. Those of a tokenizer.bin are all normal. */
+#define PROOFINFER_PIECE_NORMAL 1
+#define PROOFINFER_PIECE_UNKNOWN 2
+#define PROOFINFER_PIECE_CONTROL 3
+#define PROOFINFER_PIECE_USER_DEFINED 4
+#define PROOFINFER_PIECE_UNUSED 5
+#define PROOFINFER_PIECE_BYTE 6
+/* The kind of a piece. kind: not NULL; 0 on failure. Errors: E_ARGUMENT (id outside the vocabulary). */
+PROOFINFER_API int32_t proofinfer_tokenizer_piece_kind(const proofinfer_tokenizer *tokenizer, int32_t token, int32_t *kind,
+                                                       proofinfer_error **error);
+
+#define PROOFINFER_ENCODE_BOS 1u     /* put the BOS id first */
+#define PROOFINFER_ENCODE_EOS 2u     /* put the EOS id last */
+#define PROOFINFER_ENCODE_SPECIAL 4u /* control pieces spelled in the text become their ids; without it they stay text */
+#define PROOFINFER_ENCODE_DEFAULT 8u /* BOS and EOS as the file says; of a tokenizer.bin, BOS */
+/* Text to token ids. tokenizer.bin: as the reference does it, with a dummy space piece before a text that is not empty, one piece or byte pieces a
+ * character, then merges by score. `llama`, `gpt2`: as llama.cpp does it; user-defined pieces in the text become their ids, and nothing but
+ * PROOFINFER_ENCODE_SPECIAL makes text a control piece. flags: PROOFINFER_ENCODE_ bits. Near-linear in text_bytes.
+ * The number of ids is at most text_bytes + 3, and one more for each special piece found in it: 2 * text_bytes + 3 are always enough.
+ * Errors: E_ARGUMENT, E_BUFFER, E_FORMAT (the vocabulary lacks a piece that the text or a flag needs), E_MEMORY. */
 PROOFINFER_API int32_t proofinfer_tokenizer_encode(const proofinfer_tokenizer *tokenizer, const char *text, size_t text_bytes,
                                                    uint32_t flags, int32_t *tokens, size_t capacity, size_t *needed,
                                                    proofinfer_error **error);
 
-#define PROOFINFER_DECODE_SPELLED 1u /* leave byte pieces spelled, "<0x0A>", instead of the byte that they stand for */
-/* The bytes of one id after the id `previous` (-1: none): after BOS one leading space is dropped, and a byte piece gives its
- * byte. The bytes may be part of a character: proofinfer_stream puts them together. flags: PROOFINFER_DECODE_ bits.
+#define PROOFINFER_DECODE_SPELLED 1u /* the piece itself: "<0x0A>" instead of the byte, "<|im_end|>" instead of nothing */
+/* The bytes of one id after the id `previous` (-1: none): after BOS one leading space is dropped where encoding puts one, a byte piece gives its
+ * byte, and control, unknown and unused pieces of a GGUF file give none. The bytes may be part of a character: proofinfer_stream puts them
+ * together. flags: PROOFINFER_DECODE_ bits.
  * Errors: E_ARGUMENT, E_BUFFER. */
 PROOFINFER_API int32_t proofinfer_tokenizer_decode(const proofinfer_tokenizer *tokenizer, int32_t previous, int32_t token, uint32_t flags,
                                                    char *buffer, size_t capacity, size_t *needed, proofinfer_error **error);

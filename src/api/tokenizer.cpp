@@ -5,6 +5,14 @@
 
 namespace proofinfer {
 
+constexpr uint32_t kEncodeFlags = PROOFINFER_ENCODE_BOS | PROOFINFER_ENCODE_EOS | PROOFINFER_ENCODE_SPECIAL | PROOFINFER_ENCODE_DEFAULT;
+
+static_assert(PROOFINFER_PIECE_NORMAL == int32_t(PieceKind::kNormal) && PROOFINFER_PIECE_UNKNOWN == int32_t(PieceKind::kUnknown) &&
+                  PROOFINFER_PIECE_CONTROL == int32_t(PieceKind::kControl) &&
+                  PROOFINFER_PIECE_USER_DEFINED == int32_t(PieceKind::kUserDefined) &&
+                  PROOFINFER_PIECE_UNUSED == int32_t(PieceKind::kUnused) && PROOFINFER_PIECE_BYTE == int32_t(PieceKind::kByte),
+              "the format's values");
+
 // Opens a tokenizer from a source that was opened by one of the two entry points.
 static Status open_tokenizer(Call *call, Source *source, int32_t vocab_size, const proofinfer_options *options,
                              proofinfer_tokenizer **tokenizer) {
@@ -20,8 +28,8 @@ static Status open_tokenizer(Call *call, Source *source, int32_t vocab_size, con
 static bool check_open(Call *call, int32_t vocab_size, proofinfer_tokenizer **tokenizer) {
   if (!call->need(tokenizer, "tokenizer")) return false;
   *tokenizer = nullptr;
-  if (vocab_size >= 1) return true;
-  fail(call->failure(), kArgument, "vocab_size is %d; expected 1 or more", vocab_size);
+  if (vocab_size >= 0) return true;
+  fail(call->failure(), kArgument, "vocab_size is %d; expected 0 or more", vocab_size);
   return false;
 }
 
@@ -35,6 +43,36 @@ static bool check_flags(Call *call, uint32_t flags, uint32_t known, const char *
   if ((flags & ~known) == 0) return true;
   fail(call->failure(), kArgument, "flags are 0x%x; expected %s bits, 0x%x at most", flags, names, known);
   return false;
+}
+
+static Status get_i64(const Tokenizer &t, int32_t property, int64_t *value, Failure *failure) {
+  const Vocabulary &v = t.vocabulary();
+  switch (property) {
+    case PROOFINFER_TOKENIZER_BOS: *value = v.bos; return kOk;
+    case PROOFINFER_TOKENIZER_EOS: *value = v.eos; return kOk;
+    case PROOFINFER_TOKENIZER_EOT: *value = v.eot; return kOk;
+    case PROOFINFER_TOKENIZER_EOM: *value = v.eom; return kOk;
+    case PROOFINFER_TOKENIZER_UNKNOWN: *value = v.unknown; return kOk;
+    case PROOFINFER_TOKENIZER_PADDING: *value = v.padding; return kOk;
+    case PROOFINFER_TOKENIZER_ADD_BOS: *value = v.add_bos; return kOk;
+    case PROOFINFER_TOKENIZER_ADD_EOS: *value = v.add_eos; return kOk;
+    case PROOFINFER_TOKENIZER_ADD_SPACE_PREFIX: *value = v.add_space_prefix; return kOk;
+    default: return fail(failure, kArgument, "property is %d; expected a PROOFINFER_TOKENIZER_ integer property", property);
+  }
+}
+
+static const char *model_name(TokenizerModel model) {
+  if (model == TokenizerModel::kLlama2c) return "llama2.c";
+  return model == TokenizerModel::kLlama ? "llama" : "gpt2";
+}
+
+static EncodeOptions encode_options(const Vocabulary &v, uint32_t flags) {
+  const bool standard = flags & PROOFINFER_ENCODE_DEFAULT;
+  EncodeOptions options;
+  options.bos = (flags & PROOFINFER_ENCODE_BOS) || (standard && v.add_bos);
+  options.eos = (flags & PROOFINFER_ENCODE_EOS) || (standard && v.add_eos);
+  options.special = flags & PROOFINFER_ENCODE_SPECIAL;
+  return options;
 }
 
 // The object behind a handle, alive for the time of one call.
@@ -87,6 +125,34 @@ int32_t proofinfer_tokenizer_eos(const proofinfer_tokenizer *tokenizer) {
   return t ? t->eos() : -1;
 }
 
+int32_t proofinfer_tokenizer_get_i64(const proofinfer_tokenizer *tokenizer, int32_t property, int64_t *value, proofinfer_error **error) {
+  Call call(error);
+  if (value) *value = 0;
+  const Tokenizer *t = call.object<const Tokenizer>(tokenizer, "tokenizer");
+  if (!t || !call.need(value, "value")) return call.end();
+  return call.end(get_i64(*t, property, value, call.failure()));
+}
+
+const char *proofinfer_tokenizer_get_text(const proofinfer_tokenizer *tokenizer, int32_t property) {
+  Call call(nullptr);
+  const Tokenizer *t = call.object<const Tokenizer>(tokenizer, "tokenizer");
+  if (!t) return nullptr;
+  switch (property) {
+    case PROOFINFER_TOKENIZER_MODEL: return model_name(t->vocabulary().model);
+    case PROOFINFER_TOKENIZER_PRE: return t->vocabulary().pre_name;
+    default: return nullptr;
+  }
+}
+
+int32_t proofinfer_tokenizer_piece_kind(const proofinfer_tokenizer *tokenizer, int32_t token, int32_t *kind, proofinfer_error **error) {
+  Call call(error);
+  if (kind) *kind = 0;
+  const Tokenizer *t = call.object<const Tokenizer>(tokenizer, "tokenizer");
+  if (!t || !call.need(kind, "kind") || !check_id(&call, *t, token, 0, "token")) return call.end();
+  *kind = static_cast<int32_t>(t->kind(token));
+  return call.end();
+}
+
 int32_t proofinfer_tokenizer_piece(const proofinfer_tokenizer *tokenizer, int32_t token, char *buffer, size_t capacity, size_t *needed,
                                    float *score, proofinfer_error **error) {
   Call call(error);
@@ -104,14 +170,14 @@ int32_t proofinfer_tokenizer_encode(const proofinfer_tokenizer *tokenizer, const
   Call call(error);
   if (needed) *needed = 0;
   if (!call.need_array(text, text_bytes, "text") || !call.need_array(tokens, capacity, "tokens") ||
-      !check_flags(&call, flags, PROOFINFER_ENCODE_BOS | PROOFINFER_ENCODE_EOS, "PROOFINFER_ENCODE_"))
+      !check_flags(&call, flags, kEncodeFlags, "PROOFINFER_ENCODE_"))
     return call.end();
   Ref<const Tokenizer> t = hold(&call, tokenizer);
   if (!t) return call.end();
   Buffer<int32_t> ids;
   size_t count = 0;
-  bool bos = flags & PROOFINFER_ENCODE_BOS, eos = flags & PROOFINFER_ENCODE_EOS;
-  if (t->encode(text, text_bytes, bos, eos, &ids, &count, call.failure()) != kOk) return call.end();
+  EncodeOptions options = encode_options(t->vocabulary(), flags);
+  if (t->encode(text, text_bytes, options, &ids, &count, call.failure()) != kOk) return call.end();
   return call.end(call.put(ids.data(), count, sizeof(int32_t), tokens, capacity, needed, "tokens"));
 }
 

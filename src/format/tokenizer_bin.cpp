@@ -46,7 +46,6 @@ const char *known_signature(const Head &head) {
   if (head.file_bytes == 0) return "an empty file";
   if (head.starts_with("version https://git-lfs")) return "a Git LFS pointer: the file itself was not downloaded";
   if (starts_markup(head, "<!doctype") || starts_markup(head, "<html") || starts_markup(head, "<?xml")) return "a web page (HTML or XML)";
-  if (head.starts_with("GGUF")) return "a GGUF model";
   if (head.starts_with("24ka")) return "a llama2.c checkpoint (magic \"ak42\")";
   if (head.starts_with("PK\3\4")) return "a ZIP archive or a PyTorch file";
   return nullptr;
@@ -196,12 +195,12 @@ Status fill(Source *source, size_t wanted, size_t total, Vocabulary *vocabulary,
     if (Status status = reader.next(&vocabulary->scores[i], &length, failure)) return status;
     if (length > total - used) return fail(failure, kIo, "tokenizer.bin: piece %zu: the file changed while it was read", i);
     if (length > 0)
-      if (Status status = reader.copy(vocabulary->bytes.data() + used, length, failure)) return status;
-    vocabulary->offsets[i] = used;
+      if (Status status = reader.copy(vocabulary->pieces.bytes.data() + used, length, failure)) return status;
+    vocabulary->pieces.offsets[i] = used;
     used += length;
     if (length > longest) longest = length;
   }
-  vocabulary->offsets[wanted] = used;
+  vocabulary->pieces.offsets[wanted] = used;
   vocabulary->longest_bytes = longest;
   vocabulary->count = wanted;
   return kOk;
@@ -224,9 +223,9 @@ Status read_tokenizer_bin(Source *source, size_t wanted, Account *account, Vocab
     Failure reason = *failure;
     return fail(failure, kUnrecognized, "not a tokenizer.bin: this looks like %s (%s)", what, reason.message);
   }
-  if (Status status = vocabulary->offsets.allocate(account, wanted + 1, "the tokenizer's piece offsets", failure)) return status;
+  if (Status status = vocabulary->pieces.offsets.allocate(account, wanted + 1, "the tokenizer's piece offsets", failure)) return status;
   if (Status status = vocabulary->scores.allocate(account, wanted, "the tokenizer's scores", failure)) return status;
-  if (Status status = vocabulary->bytes.allocate(account, total, "the tokenizer's pieces", failure)) return status;
+  if (Status status = vocabulary->pieces.bytes.allocate(account, total, "the tokenizer's pieces", failure)) return status;
   return fill(source, wanted, total, vocabulary, failure);
 }
 

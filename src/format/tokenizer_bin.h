@@ -5,24 +5,10 @@
 #ifndef PROOFINFER_FORMAT_TOKENIZER_BIN_H
 #define PROOFINFER_FORMAT_TOKENIZER_BIN_H
 
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/memory.h"
 #include "base/source.h"
+#include "format/vocabulary.h"
 
 namespace proofinfer {
-
-struct Vocabulary {
-  size_t count = 0;
-  size_t longest_bytes = 0;     // of the pieces that are really there
-  Buffer<unsigned char> bytes;  // [offsets[count]], all pieces one after another, any bytes
-  Buffer<size_t> offsets;       // [count + 1], piece i is bytes[offsets[i]] up to bytes[offsets[i + 1]]; may be empty
-  Buffer<float> scores;         // [count], finite
-
-  size_t length(size_t i) const { return offsets[i + 1] - offsets[i]; }
-  const unsigned char *piece(size_t i) const { return bytes.data() + offsets[i]; }
-};
 
 // Reads `wanted` pieces, at least 1. The first pass over the file checks everything and allocates nothing, so that memory is only asked for
 // bytes that exist. Errors: kUnrecognized, kTruncated, kFormat, kIo, kMemory, kLimit; the message names piece, offset, expected and found.

@@ -44,9 +44,8 @@ Status Generation::copy_settings(const int32_t *prompt, size_t prompt_count, con
   if (prompt_count > 0) memcpy(unappended_.data(), prompt, prompt_count * sizeof(int32_t));
   unappended_count_ = prompt_count;
 
-  int32_t bos = tokenizer_->bos();
-  const int32_t *stop = settings.has_stop_tokens ? settings.stop_tokens : &bos;
-  size_t stop_count = settings.has_stop_tokens ? settings.stop_token_count : bos >= 0 ? 1 : 0;
+  const int32_t *stop = settings.has_stop_tokens ? settings.stop_tokens : tokenizer_->stop_tokens();
+  size_t stop_count = settings.has_stop_tokens ? settings.stop_token_count : tokenizer_->stop_token_count();
   status = stop_tokens_.allocate(account(), stop_count, "the generation's stop tokens", failure);
   if (status == kOk && stop_count > 0) memcpy(stop_tokens_.data(), stop, stop_count * sizeof(int32_t));
   if (status == kOk) status = stop_strings_.create(account(), settings.stop_strings, failure);

@@ -2,25 +2,11 @@
 
 #include <string.h>
 
+#include "model/unicode.h"
+
 namespace proofinfer {
 
 namespace {
-
-// The bytes of a character that begins with `lead`; 0: none does.
-size_t character_bytes(unsigned char lead) {
-  if (lead < 0x80) return 1;
-  if (lead < 0xC2) return 0;  // continuation bytes, and the overlong C0 and C1
-  if (lead < 0xE0) return 2;
-  if (lead < 0xF0) return 3;
-  return lead < 0xF5 ? 4 : 0;  // nothing above U+10FFFF
-}
-
-// Whether `byte` can be the second byte after `lead`: no overlong forms, no surrogates, nothing above U+10FFFF.
-bool may_be_second(unsigned char lead, unsigned char byte) {
-  unsigned char lowest = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
-  unsigned char highest = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
-  return byte >= lowest && byte <= highest;
-}
 
 bool may_continue(const unsigned char *held, size_t count, unsigned char byte) {
   return count == 1 ? may_be_second(held[0], byte) : (byte & 0xC0) == 0x80;

@@ -67,7 +67,7 @@ gate_tsan() {
 
 # What the tokenizer looks pieces up in is not filled any more.
 plant_unwritten() {
-  plant src/model/tokenizer.cpp 'for (size_t i = 0; i < by_length_.count(); i++) by_length_[i] = kNone;' ''
+  plant src/model/tokenizer_splits.cpp 'for (size_t i = 0; i < by_length_.count(); i++) by_length_[i] = kNoLink;' ''
 }
 
 gate_msan() {
@@ -80,7 +80,7 @@ gate_valgrind() {
   plant_unwritten
   build valgrind api_tour_shared proofinfer_small_model
   demand_red valgrind 'depends on uninitialised value' ctest --test-dir "$work/valgrind" -R '^valgrind\.api_tour$' --output-on-failure
-  plant src/model/tokenizer.cpp 'if (Status status = link_pieces({vocabulary, true}' 'for (size_t i = 0; i < by_length_.count(); i++) by_length_[i] = kNone;
+  plant src/model/tokenizer_splits.cpp 'if (Status status = link_pieces({vocabulary, true}' 'for (size_t i = 0; i < by_length_.count(); i++) by_length_[i] = kNoLink;
     if (Status status = link_pieces({vocabulary, true}'
 
   plant src/base/os_posix.cpp 'void os_heap_free(void *memory) { free(memory); }' 'void os_heap_free(void *) {}'

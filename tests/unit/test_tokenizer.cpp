@@ -334,7 +334,7 @@ TEST(Tokenizer, special_ids_that_the_vocabulary_lacks_are_minus_one_and_cannot_b
     Answer bos = encode_answer(tokenizer, "", PROOFINFER_ENCODE_BOS, &ids), eos = encode_answer(tokenizer, "", PROOFINFER_ENCODE_EOS, &ids);
     EXPECT_EQ(bos.status, size > 1 ? PROOFINFER_OK : PROOFINFER_E_FORMAT) << bos;
     EXPECT_EQ(eos.status, size > 2 ? PROOFINFER_OK : PROOFINFER_E_FORMAT) << eos;
-    EXPECT_EQ(bos.message, size > 1 ? "" : "the id 1 is asked for and the vocabulary has 1 pieces");
+    EXPECT_EQ(bos.message, size > 1 ? "" : "the id of BOS is asked for and the vocabulary of 1 pieces has none");
   }
   EXPECT_EQ(proofinfer_tokenizer_bos(nullptr), -1);
   EXPECT_EQ(proofinfer_tokenizer_eos(nullptr), -1);
@@ -363,9 +363,9 @@ TEST(Tokenizer, hostile_encode_arguments_are_refused) {
       answer_of(proofinfer_tokenizer_encode, tokenizer.get(), "a", std::numeric_limits<size_t>::max(), 0u, nullptr, size_t(0), &needed);
   EXPECT_EQ(answer.status, PROOFINFER_E_ARGUMENT) << answer;
   EXPECT_TRUE(answer.says("18446744073709551615") && answer.says("2147483632")) << answer;
-  answer = answer_of(proofinfer_tokenizer_encode, tokenizer.get(), "a", size_t(1), 4u, nullptr, size_t(0), &needed);
+  answer = answer_of(proofinfer_tokenizer_encode, tokenizer.get(), "a", size_t(1), 16u, nullptr, size_t(0), &needed);
   EXPECT_EQ(answer.status, PROOFINFER_E_ARGUMENT) << answer;
-  EXPECT_TRUE(answer.says("0x4") && answer.says("0x3")) << answer;
+  EXPECT_TRUE(answer.says("0x10") && answer.says("0xf")) << answer;
   answer = answer_of(proofinfer_tokenizer_encode, tokenizer.get(), nullptr, size_t(1), 0u, nullptr, size_t(0), &needed);
   EXPECT_EQ(answer.status, PROOFINFER_E_ARGUMENT) << answer;
   EXPECT_EQ(needed, 0u);
@@ -381,7 +381,7 @@ TEST(Tokenizer, scratch_memory_is_bounded_given_back_and_may_run_out) {
   std::string text(200000, 'a');
   encode(tokenizer, text);
   EXPECT_EQ(allocator.held_bytes(), held);
-  EXPECT_LE(allocator.peak_bytes(), std::max(load_peak, held + 40 * text.size()));
+  EXPECT_LE(allocator.peak_bytes(), std::max(load_peak, held + 56 * text.size() + 256));
   uint64_t used = allocator.calls() - calls;
   for (uint64_t i = 0; i < used; i++) {
     allocator.fail_call(i);

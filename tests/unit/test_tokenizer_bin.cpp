@@ -233,7 +233,6 @@ TEST(TokenizerBin, the_wrong_file_is_called_what_it_looks_like) {
       {text_bytes("<!DOCTYPE html><html><head><title>404</title></head></html>"), "this is a web page (HTML or XML)"},
       {text_bytes("\n  <HTML lang=\"en\">"), "this is a web page (HTML or XML)"},
       {text_bytes("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 433869\n"), "this is a Git LFS pointer"},
-      {text_bytes("GGUF\3"), "this is a GGUF model"},
       {version2_checkpoint({8, 8, 1, 2, 2, 16, 8}, 1, 4), "this is a llama2.c checkpoint"},
       {legacy_checkpoint({8, 8, 1, 2, 2, 16, 8}, 1), "this looks like a llama2.c checkpoint"},
       {legacy_checkpoint({64, 172, 5, 8, 4, -512, 512}, 1), "this looks like a llama2.c checkpoint"},
@@ -267,10 +266,10 @@ TEST(TokenizerBin, garbage_that_looks_like_nothing_keeps_its_own_error) {
   EXPECT_REFUSED(PROOFINFER_E_FORMAT, "tokenizer.bin: piece 0, offset 8: expected a length of 0 or more, found -1", bytes, 512);
 }
 
-TEST(TokenizerBin, a_vocabulary_below_one_is_an_argument_error) {
+TEST(TokenizerBin, a_vocabulary_of_no_size_is_an_argument_error) {
   Bytes bytes = tokenizer_file(odd_pieces());
-  EXPECT_REFUSED(PROOFINFER_E_ARGUMENT, "vocab_size is 0; expected 1 or more", bytes, 0);
-  EXPECT_REFUSED(PROOFINFER_E_ARGUMENT, "vocab_size is -2147483648; expected 1 or more", bytes, std::numeric_limits<int32_t>::min());
+  EXPECT_REFUSED(PROOFINFER_E_ARGUMENT, "vocab_size is 0; a tokenizer.bin does not say how many pieces it has: expected 1 or more", bytes, 0);
+  EXPECT_REFUSED(PROOFINFER_E_ARGUMENT, "vocab_size is -2147483648; expected 0 or more", bytes, std::numeric_limits<int32_t>::min());
 }
 
 TEST(TokenizerBin, a_path_that_is_no_readable_file_is_an_io_error) {
@@ -333,8 +332,8 @@ TEST(TokenizerBin, the_whole_vocabulary_is_described_by_offsets) {
   ASSERT_EQ(proofinfer::read_tokenizer_bin(&source, pieces.size(), &account, &vocabulary, &failure), proofinfer::kOk) << failure.message;
   EXPECT_EQ(vocabulary.count, pieces.size());
   EXPECT_EQ(vocabulary.longest_bytes, 300u);
-  EXPECT_EQ(vocabulary.offsets[0], 0u);
-  EXPECT_EQ(vocabulary.offsets[pieces.size()], vocabulary.bytes.count());
+  EXPECT_EQ(vocabulary.pieces.offsets[0], 0u);
+  EXPECT_EQ(vocabulary.pieces.offsets[pieces.size()], vocabulary.pieces.bytes.count());
 }
 
 }  // namespace proofinfer_test
