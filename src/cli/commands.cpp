@@ -7,7 +7,7 @@ constexpr Flag kHelp = {'h', "help", nullptr, "Show this help."};
 constexpr Flag kQuiet = {'q', "quiet", nullptr, "No progress, notes or timing on the standard error; errors still go there."};
 constexpr Flag kTokenizer = {
     'z', "tokenizer", "FILE",
-    "The tokenizer. Without this flag, for a model DIR/NAME.bin: DIR/NAME_tokenizer.bin, then DIR/tokenizer.bin, then "
+    "The tokenizer. Without this flag a GGUF model's own; for a model DIR/NAME.bin: DIR/NAME_tokenizer.bin, then DIR/tokenizer.bin, then "
     "tokenizer.bin in the current folder, the first that has as many pieces as the model."};
 constexpr Flag kContext = {'\0', "context", "N",
                            "Positions to reserve memory for, at most what the model allows. Default: what --steps asks for; where that is "
@@ -133,10 +133,15 @@ const Command kTokenize = {
     "Prints the ids of the text on one line. Without TEXT, or with -, the text is "
     "the standard input, to the byte. With --decode the ids may be separated by spaces "
     "or commas, and a first id that begins a text is left out of what is printed.",
-    {{'z', "tokenizer", "FILE", "The tokenizer. Without this flag: the one beside MODEL, as for generate."},
+    {{'z', "tokenizer", "FILE",
+      "The tokenizer: tokenizer.bin, or a GGUF file. Without this flag: MODEL's own if it is a GGUF file, else the one beside MODEL, as "
+      "for "
+      "generate."},
      {'\0', "vocab", "N", "Pieces to read from the tokenizer. Default: the model's vocabulary; without MODEL, all that the file has."},
      {'\0', "bos", nullptr, "Put the id that begins a text first."},
      {'\0', "eos", nullptr, "Put the id that ends a text last."},
+     {'\0', "default", nullptr, "Put those two where the file says that texts have them."},
+     {'\0', "special", nullptr, "Turn control pieces spelled in the text, \"<|im_end|>\", into their ids. Otherwise they stay text."},
      {'\0', "pieces", nullptr, "Print a table of ids and pieces instead."},
      {'\0', "ids-only", nullptr, "Leave out the count that a terminal gets on the standard error."},
      {'\0', "decode", nullptr, "Turn ids into text."},

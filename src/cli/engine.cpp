@@ -84,6 +84,7 @@ std::string reason_against(const std::string &path, int64_t vocab_size) {
 
 Tokenizer find_tokenizer(const LoadedModel &model) {
   const int64_t vocab_size = model.get(PROOFINFER_MODEL_VOCAB_SIZE);
+  if (is_gguf_file(model.path)) return open_tokenizer(model.path, vocab_size);
   std::string tried;
   for (const std::string &path : tokenizer_candidates(model.path)) {
     const std::string reason = reason_against(path, vocab_size);
@@ -165,7 +166,7 @@ Tokenizer load_tokenizer(const Arguments &arguments, const LoadedModel &model) {
 }
 
 std::vector<int32_t> encode(const proofinfer_tokenizer *tokenizer, std::string_view text, uint32_t flags) {
-  std::vector<int32_t> tokens(text.size() + 3);
+  std::vector<int32_t> tokens(2 * text.size() + 3);
   size_t needed = 0;
   call(proofinfer_tokenizer_encode, tokenizer, text.data(), text.size(), flags, tokens.data(), tokens.size(), &needed);
   tokens.resize(needed);
@@ -229,7 +230,9 @@ Engine::Engine(const Arguments &arguments, const std::string &model_path, int64_
   steps_ = steps == 0 ? room : std::min(room, static_cast<size_t>(steps));
 }
 
-std::vector<int32_t> Engine::encode_prompt(std::string_view text) const { return encode(tokenizer_.get(), text, PROOFINFER_ENCODE_BOS); }
+std::vector<int32_t> Engine::encode_prompt(std::string_view text) const {
+  return encode(tokenizer_.get(), text, PROOFINFER_ENCODE_DEFAULT);
+}
 
 void Engine::append_prompt(const std::vector<int32_t> &tokens) {
   append_tokens(session_.get(), tokens.data(), tokens.size(), !quiet_ && tokens.size() > 1);

@@ -33,20 +33,24 @@ Request read_request(const Arguments &arguments) {
 }
 
 int64_t vocabulary_of_file(const std::string &path) {
+  if (is_gguf_file(path)) return 0;
   const std::optional<int32_t> count = count_pieces(path);
   // Not countable: let the library say what is wrong with the file. It reads at least one piece to find out.
   return count.value_or(1);
 }
 
 Tokenizer tokenizer_for(const Arguments &arguments, const Request &request) {
-  if (!request.model.empty()) {
+  // A GGUF model brings its tokenizer: its weights are not needed for it.
+  const std::optional<std::string> named = arguments.text("tokenizer");
+  const std::string path = named ? *named : request.model;
+  const bool gguf = is_gguf_file(path);
+  if (!request.model.empty() && !gguf) {
     const Options options = read_options(arguments);
     return load_tokenizer(arguments, load_model(request.model, options.get(), arguments.has("quiet")));
   }
-  const std::string path = *arguments.text("tokenizer");
   if (arguments.has("vocab")) return open_tokenizer(path, arguments.integer("vocab", 1, 1, INT32_MAX));
   Tokenizer tokenizer = open_tokenizer(path, vocabulary_of_file(path));
-  if (!count_pieces(path))
+  if (!gguf && !count_pieces(path))
     throw Problem("tokenizer '" + path +
                   "': the file does not end with the end of a piece, so its pieces cannot be counted. Say how many with --vocab N");
   return tokenizer;
@@ -110,7 +114,9 @@ int run_tokenize(const Arguments &arguments) {
     print(decoded(tokenizer.get(), parse_tokens("--decode", text)) + "\n");
     return kExitOk;
   }
-  const uint32_t flags = (arguments.has("bos") ? PROOFINFER_ENCODE_BOS : 0) | (arguments.has("eos") ? PROOFINFER_ENCODE_EOS : 0);
+  const uint32_t flags = (arguments.has("bos") ? PROOFINFER_ENCODE_BOS : 0) | (arguments.has("eos") ? PROOFINFER_ENCODE_EOS : 0) |
+                         (arguments.has("special") ? PROOFINFER_ENCODE_SPECIAL : 0) |
+                         (arguments.has("default") ? PROOFINFER_ENCODE_DEFAULT : 0);
   const std::vector<int32_t> tokens = encode(tokenizer.get(), text, flags);
   print(arguments.has("pieces") ? piece_table(tokenizer.get(), tokens) : id_line(tokens));
   if (stderr_is_terminal() && !arguments.has("ids-only") && !arguments.has("quiet"))

@@ -42,4 +42,12 @@ std::optional<int32_t> count_pieces(const std::string &path) {
   return count;
 }
 
+bool is_gguf_file(const std::string &path) {
+  std::error_code failed;
+  if (!std::filesystem::is_regular_file(path, failed)) return false;
+  char magic[4] = {0};
+  std::ifstream(path, std::ios::binary).read(magic, sizeof(magic));
+  return std::string(magic, sizeof(magic)) == "GGUF";
+}
+
 }  // namespace proofinfer::cli

@@ -1,4 +1,4 @@
-// How many pieces a tokenizer.bin file holds: the format does not say, so the file is walked. Any thread.
+// Which vocabulary a file holds, and how many pieces a tokenizer.bin has: the format does not say, so the file is walked. Any thread.
 #ifndef PROOFINFER_CLI_VOCABULARY_FILE_H
 #define PROOFINFER_CLI_VOCABULARY_FILE_H
 
@@ -11,6 +11,9 @@ namespace proofinfer::cli {
 
 // nullopt: the file cannot be read, or does not end with the end of a piece. Allocates nothing that depends on the file's contents.
 std::optional<int32_t> count_pieces(const std::string &path);
+
+// Whether the file begins as GGUF files do, which hold their vocabulary and its size.
+bool is_gguf_file(const std::string &path);
 
 }  // namespace proofinfer::cli
 
