@@ -11,9 +11,35 @@ import (
 
 // Tokenizer is a vocabulary: immutable, shared by goroutines. Streams and generations keep it alive.
 type Tokenizer struct {
-	h                   *handle
-	vocabSize, bos, eos int32
+	h         *handle
+	vocabSize int32
+	info      TokenizerInfo
 }
+
+// TokenizerInfo is what a tokenizer says of itself. Ids are [NoToken] where the file names none.
+type TokenizerInfo struct {
+	Model        string // the kind of vocabulary: "llama2.c", "llama" or "gpt2"
+	PreTokenizer string // how a text is cut into words, as the file names it; "" but for "gpt2"
+
+	BOS, EOS         int32 // the beginning and the end of a text
+	EOT, EOM         int32 // the end of a turn, of a message
+	Unknown, Padding int32
+
+	AddBOS, AddEOS bool // whether the model expects texts to have them
+	AddSpacePrefix bool // whether encoding puts a space before a text
+}
+
+// PieceKind is what a piece is for. Those of a tokenizer.bin are all normal.
+type PieceKind int32
+
+const (
+	PieceNormal      PieceKind = C.PROOFINFER_PIECE_NORMAL
+	PieceUnknown     PieceKind = C.PROOFINFER_PIECE_UNKNOWN
+	PieceControl     PieceKind = C.PROOFINFER_PIECE_CONTROL
+	PieceUserDefined PieceKind = C.PROOFINFER_PIECE_USER_DEFINED
+	PieceUnused      PieceKind = C.PROOFINFER_PIECE_UNUSED
+	PieceByte        PieceKind = C.PROOFINFER_PIECE_BYTE
+)
 
 // EncodeFlags say what [Tokenizer.Encode] adds to the ids of the text.
 type EncodeFlags uint32
@@ -21,12 +47,16 @@ type EncodeFlags uint32
 const (
 	AddBOS EncodeFlags = C.PROOFINFER_ENCODE_BOS // the beginning of a text first
 	AddEOS EncodeFlags = C.PROOFINFER_ENCODE_EOS // the end of a text last
+
+	AddDefault   EncodeFlags = C.PROOFINFER_ENCODE_DEFAULT // those two as the file says; of a tokenizer.bin, BOS
+	ParseSpecial EncodeFlags = C.PROOFINFER_ENCODE_SPECIAL // control pieces spelled in the text become their ids
 )
 
 // NoToken stands for "no token before this one".
 const NoToken int32 = -1
 
-// OpenTokenizer loads a tokenizer.bin of llama2.c. The file has no count: vocabSize, usually [Model.VocabSize], says how many pieces to read.
+// OpenTokenizer loads the tokenizer of a GGUF file, or a tokenizer.bin of llama2.c. vocabSize, usually [Model.VocabSize], says how many pieces
+// to read: a tokenizer.bin has no count of its own; of a GGUF file 0 takes all.
 func OpenTokenizer(path string, vocabSize int, options ...Option) (*Tokenizer, error) {
 	return openTokenizer(vocabSize, options, func(size C.int32_t, settings *C.proofinfer_options, tokenizer **C.proofinfer_tokenizer,
 		object **C.proofinfer_error) C.int32_t {
@@ -58,10 +88,26 @@ func openTokenizer(vocabSize int, options []Option, open openTokenizerFunction) 
 	if err != nil {
 		return nil, err
 	}
-	t := &Tokenizer{vocabSize: int32(C.proofinfer_tokenizer_vocab_size(ptr)), bos: int32(C.proofinfer_tokenizer_bos(ptr)),
-		eos: int32(C.proofinfer_tokenizer_eos(ptr))}
+	t := &Tokenizer{vocabSize: int32(C.proofinfer_tokenizer_vocab_size(ptr)), info: readTokenizerInfo(ptr)}
 	t.h = newHandle(t, unsafe.Pointer(ptr), func(p unsafe.Pointer) { C.proofinfer_tokenizer_free((*C.proofinfer_tokenizer)(p)) })
 	return t, nil
+}
+
+func readTokenizerInfo(ptr *C.proofinfer_tokenizer) TokenizerInfo {
+	number := func(property C.int32_t) int32 {
+		var value C.int64_t
+		C.proofinfer_tokenizer_get_i64(ptr, property, &value, nil)
+		return int32(value)
+	}
+	name := func(property C.int32_t) string { return C.GoString(C.proofinfer_tokenizer_get_text(ptr, property)) }
+	return TokenizerInfo{
+		Model: name(C.PROOFINFER_TOKENIZER_MODEL), PreTokenizer: name(C.PROOFINFER_TOKENIZER_PRE),
+		BOS: number(C.PROOFINFER_TOKENIZER_BOS), EOS: number(C.PROOFINFER_TOKENIZER_EOS),
+		EOT: number(C.PROOFINFER_TOKENIZER_EOT), EOM: number(C.PROOFINFER_TOKENIZER_EOM),
+		Unknown: number(C.PROOFINFER_TOKENIZER_UNKNOWN), Padding: number(C.PROOFINFER_TOKENIZER_PADDING),
+		AddBOS: number(C.PROOFINFER_TOKENIZER_ADD_BOS) == 1, AddEOS: number(C.PROOFINFER_TOKENIZER_ADD_EOS) == 1,
+		AddSpacePrefix: number(C.PROOFINFER_TOKENIZER_ADD_SPACE_PREFIX) == 1,
+	}
 }
 
 // int32Of keeps a Go int from wrapping on its way into an int32_t.
@@ -82,10 +128,13 @@ func (t *Tokenizer) Close() error {
 func (t *Tokenizer) VocabSize() int { return int(t.vocabSize) }
 
 // BOS is the id that begins a text.
-func (t *Tokenizer) BOS() int32 { return t.bos }
+func (t *Tokenizer) BOS() int32 { return t.info.BOS }
 
 // EOS is the id that ends a text.
-func (t *Tokenizer) EOS() int32 { return t.eos }
+func (t *Tokenizer) EOS() int32 { return t.info.EOS }
+
+// Info is what the tokenizer says of itself.
+func (t *Tokenizer) Info() TokenizerInfo { return t.info }
 
 // acquire gives the C object for one call that ends with release.
 func (t *Tokenizer) acquire() (*C.proofinfer_tokenizer, error) {
@@ -93,7 +142,20 @@ func (t *Tokenizer) acquire() (*C.proofinfer_tokenizer, error) {
 	return (*C.proofinfer_tokenizer)(p), err
 }
 
-// Piece is the piece of an id exactly as the file has it, and its score.
+// PieceKind is what the piece of an id is for.
+func (t *Tokenizer) PieceKind(token int32) (PieceKind, error) {
+	ptr, err := t.acquire()
+	if err != nil {
+		return 0, err
+	}
+	defer t.h.release()
+	var kind C.int32_t
+	var object *C.proofinfer_error
+	err = failure(C.proofinfer_tokenizer_piece_kind(ptr, C.int32_t(token), &kind, &object), object)
+	return PieceKind(kind), err
+}
+
+// Piece is the piece of an id, what it is in a text, and its score.
 func (t *Tokenizer) Piece(token int32) ([]byte, float32, error) {
 	ptr, err := t.acquire()
 	if err != nil {
@@ -108,15 +170,15 @@ func (t *Tokenizer) Piece(token int32) ([]byte, float32, error) {
 	return piece, float32(score), err
 }
 
-// Encode turns text into token ids. Special pieces in the text stay text, and a NUL is a byte like any other.
+// Encode turns text into token ids. Control pieces in the text stay text unless [ParseSpecial] is given, and a NUL is a byte like any other.
 func (t *Tokenizer) Encode(s string, flags EncodeFlags) ([]int32, error) {
 	ptr, err := t.acquire()
 	if err != nil {
 		return nil, err
 	}
 	defer t.h.release()
-	// The library promises at most three ids more than bytes.
-	tokens := make([]int32, len(s)+3)
+	// The library promises that these are enough.
+	tokens := make([]int32, 2*len(s)+3)
 	p, n := text(s)
 	out, capacity := ids(tokens)
 	var needed C.size_t
@@ -132,7 +194,7 @@ func (t *Tokenizer) Encode(s string, flags EncodeFlags) ([]int32, error) {
 // text, so that decoding what [Tokenizer.Encode] made with [AddBOS] gives the text again.
 func (t *Tokenizer) Decode(tokens []int32) (string, error) {
 	previous := NoToken
-	if len(tokens) > 0 && tokens[0] == t.bos {
+	if len(tokens) > 0 && tokens[0] == t.info.BOS {
 		previous, tokens = tokens[0], tokens[1:]
 	}
 	stream, err := t.NewStream(previous)
@@ -153,7 +215,7 @@ func (t *Tokenizer) Decode(tokens []int32) (string, error) {
 }
 
 // DecodeToken gives the bytes of one id after the id previous ([NoToken]: none). They may be part of a character; a [Stream] puts them
-// together. spelled leaves byte pieces as they are spelled, "<0x0A>".
+// together. spelled gives the piece itself, "<0x0A>" instead of the byte.
 func (t *Tokenizer) DecodeToken(previous, token int32, spelled bool) ([]byte, error) {
 	ptr, err := t.acquire()
 	if err != nil {

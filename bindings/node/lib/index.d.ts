@@ -194,25 +194,62 @@ export class Model {
 }
 export interface Model extends Handle {}
 
+/** What a piece is for. Those of a tokenizer.bin are all normal. */
+export type PieceKind = 'normal' | 'unknown' | 'control' | 'user-defined' | 'unused' | 'byte';
+
+export interface EncodeOptions {
+  /** Put the id that begins a text first. Default: as the file says (a tokenizer.bin: true). */
+  bos?: boolean;
+  /** Put the id that ends a text last. Default: as the file says (a tokenizer.bin: false). */
+  eos?: boolean;
+  /** Control pieces spelled in the text become their ids. Default: they stay text. */
+  special?: boolean;
+}
+
+/** What a tokenizer says of itself. Ids are -1 where the file names none. */
+export interface TokenizerInfo {
+  /** The kind of vocabulary: "llama2.c", "llama" or "gpt2". */
+  readonly model: string;
+  /** How a text is cut into words, as the file names it; empty but for "gpt2". */
+  readonly preTokenizer: string;
+  readonly bos: number;
+  readonly eos: number;
+  /** The end of a turn. */
+  readonly eot: number;
+  /** The end of a message. */
+  readonly eom: number;
+  readonly unknown: number;
+  readonly padding: number;
+  /** Whether the model expects texts to begin with BOS, to end with EOS. */
+  readonly addBos: boolean;
+  readonly addEos: boolean;
+  /** Whether encoding puts a space before a text. */
+  readonly addSpacePrefix: boolean;
+}
+
 /** Vocabulary: immutable, shared. */
 export class Tokenizer {
   private constructor();
-  /** Opens a tokenizer.bin of llama2.c. vocabSize: how many pieces to read, or the model that it is for. */
-  static open(path: string, vocabSize: number | Model, options?: TokenizerOptions): Promise<Tokenizer>;
-  static fromBytes(data: Bytes, vocabSize: number | Model, options?: TokenizerOptions): Promise<Tokenizer>;
+  /**
+   * Opens the tokenizer of a GGUF file, or a tokenizer.bin of llama2.c. vocabSize: how many pieces to read, or the model that it is for. A
+   * tokenizer.bin has no count of its own; of a GGUF file 0, the default, takes all.
+   */
+  static open(path: string, vocabSize?: number | Model, options?: TokenizerOptions): Promise<Tokenizer>;
+  static fromBytes(data: Bytes, vocabSize?: number | Model, options?: TokenizerOptions): Promise<Tokenizer>;
+  readonly info: TokenizerInfo;
   readonly vocabSize: number;
   readonly bos: number;
   readonly eos: number;
-  /** Text to token ids. bos (default true), eos (default false): the ids to add. A Uint8Array is taken as UTF-8. */
-  encode(text: string | Uint8Array, options?: { bos?: boolean; eos?: boolean } & Abortable): Promise<Int32Array>;
+  /** Text to token ids. A Uint8Array is taken as UTF-8. */
+  encode(text: string | Uint8Array, options?: EncodeOptions & Abortable): Promise<Int32Array>;
   /** The same at once, for short texts. */
-  encodeSync(text: string | Uint8Array, options?: { bos?: boolean; eos?: boolean }): Int32Array;
+  encodeSync(text: string | Uint8Array, options?: EncodeOptions): Int32Array;
   /** Token ids to text. A BOS that begins them gives none. */
   decode(tokens: Iterable<number>): string;
-  /** The bytes of one id after the id `previous`; they may be part of a character. spelled: leave "<0x0A>" as it is. */
+  /** The bytes of one id after the id `previous`; they may be part of a character. spelled: the piece itself, "<0x0A>". */
   decodeToken(token: number, options?: { previous?: number; spelled?: boolean }): Uint8Array;
-  /** The piece of an id exactly as the file has it. */
-  piece(token: number): { bytes: Uint8Array; score: number };
+  /** The piece of an id: what it is in a text, its score and its kind. */
+  piece(token: number): { bytes: Uint8Array; score: number; kind: PieceKind };
   /** A stream that turns ids into whole characters as they come. previous: the id before the first one. */
   createStream(previous?: number): Stream;
 }

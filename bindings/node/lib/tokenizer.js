@@ -19,22 +19,42 @@ function vocabSizeOf(value) {
   return value instanceof Model ? value.vocabSize : tokenId('vocabSize', value);
 }
 
+const IDS = ['bos', 'eos', 'eot', 'eom', 'unknown', 'padding'];
+const FLAGS = ['addBos', 'addEos', 'addSpacePrefix'];
+const TEXTS = ['model', 'preTokenizer'];
+const KINDS = [undefined, 'normal', 'unknown', 'control', 'user-defined', 'unused', 'byte'];
+const [BOS, EOS, SPECIAL] = [1, 2, 4];
+
+function readInfo(pointer) {
+  const info = {};
+  const value = new BigInt64Array(1);
+  [...IDS, ...FLAGS].forEach((name, i) => {
+    call('tokenizer_get_i64', pointer, i + 1, value);
+    info[name] = Number(value[0]);
+  });
+  FLAGS.forEach((name) => (info[name] = info[name] === 1));
+  TEXTS.forEach((name, i) => (info[name] = native().tokenizer_get_text(pointer, i + 1)));
+  return Object.freeze(info);
+}
+
 /** Vocabulary: immutable, shared. */
 export class Tokenizer extends Owner {
-  #numbers;
+  /** What the tokenizer says of itself; stays after close. */
+  info;
+  #vocabSize;
   constructor(key, what, pointer) {
     super(key, what, pointer);
-    const f = native();
-    this.#numbers = { vocabSize: f.tokenizer_vocab_size(pointer), bos: f.tokenizer_bos(pointer), eos: f.tokenizer_eos(pointer) };
+    this.#vocabSize = native().tokenizer_vocab_size(pointer);
+    this.info = readInfo(pointer);
   }
 
-  /** Opens a tokenizer.bin of llama2.c. vocabSize: how many pieces to read, or the model that it is for. */
-  static async open(path, vocabSize, options = {}) {
+  /** Opens a GGUF file's tokenizer or a tokenizer.bin. vocabSize: how many pieces to read, or the model that it is for. */
+  static async open(path, vocabSize = 0, options = {}) {
     return Tokenizer.#open('tokenizer_open', pathBytes(path), vocabSize, options);
   }
 
   /** The same from memory, which must stay as it is until the promise settles; nothing of it is kept. */
-  static async fromBytes(data, vocabSize, options = {}) {
+  static async fromBytes(data, vocabSize = 0, options = {}) {
     return Tokenizer.#open('tokenizer_open_memory', bytes('data', data), vocabSize, options);
   }
 
@@ -48,37 +68,41 @@ export class Tokenizer extends Owner {
   }
 
   get vocabSize() {
-    return this.#numbers.vocabSize;
+    return this.#vocabSize;
   }
 
   get bos() {
-    return this.#numbers.bos;
+    return this.info.bos;
   }
 
   get eos() {
-    return this.#numbers.eos;
+    return this.info.eos;
+  }
+
+  #flags({ bos = this.info.addBos, eos = this.info.addEos, special = false }) {
+    return (bos ? BOS : 0) | (eos ? EOS : 0) | (special ? SPECIAL : 0);
   }
 
   /** Text to token ids, on a pool thread. */
-  async encode(text, { bos = true, eos = false, signal } = {}) {
+  async encode(text, options = {}) {
     const handle = expect(this, Tokenizer);
     const source = textBytes(text);
-    // The library promises at most three ids more than bytes.
-    const tokens = new Int32Array(source.length + 3);
+    // The library promises that these are enough.
+    const tokens = new Int32Array(2 * source.length + 3);
     const needed = new BigUint64Array(1);
-    await run('tokenizer_encode', { uses: [handle], signal }, () => [
-      handle.pointerInUse, source, source.length, (bos ? 1 : 0) | (eos ? 2 : 0), tokens, tokens.length, needed,
+    await run('tokenizer_encode', { uses: [handle], signal: options.signal }, () => [
+      handle.pointerInUse, source, source.length, this.#flags(options), tokens, tokens.length, needed,
     ]);
     return tokens.slice(0, Number(needed[0]));
   }
 
   /** The same at once, for short texts. */
-  encodeSync(text, { bos = true, eos = false } = {}) {
+  encodeSync(text, options = {}) {
     const pointer = pointerOf(this, Tokenizer);
     const source = textBytes(text);
-    const tokens = new Int32Array(source.length + 3);
+    const tokens = new Int32Array(2 * source.length + 3);
     const needed = new BigUint64Array(1);
-    call('tokenizer_encode', pointer, source, source.length, (bos ? 1 : 0) | (eos ? 2 : 0), tokens, tokens.length, needed);
+    call('tokenizer_encode', pointer, source, source.length, this.#flags(options), tokens, tokens.length, needed);
     return tokens.slice(0, Number(needed[0]));
   }
 
@@ -96,17 +120,19 @@ export class Tokenizer extends Owner {
     }
   }
 
-  /** The bytes of one id; they may be part of a character. previous: the id before it. spelled: leave "<0x0A>" as it is. */
+  /** The bytes of one id; they may be part of a character. previous: the id before it. spelled: the piece itself, "<0x0A>". */
   decodeToken(token, { previous = -1, spelled = false } = {}) {
     const parameters = [pointerOf(this, Tokenizer), tokenId('previous', previous), tokenId('token', token), spelled ? 1 : 0];
     return Uint8Array.from(bytesOf('tokenizer_decode', parameters));
   }
 
-  /** The piece of an id exactly as the file has it. */
+  /** The piece of an id: what it is in a text, its score and its kind. */
   piece(token) {
-    const score = new Float32Array(1);
-    const piece = bytesOf('tokenizer_piece', [pointerOf(this, Tokenizer), tokenId('token', token)], [score]);
-    return { bytes: Uint8Array.from(piece), score: score[0] };
+    const [score, kind] = [new Float32Array(1), new Int32Array(1)];
+    const id = tokenId('token', token);
+    const piece = bytesOf('tokenizer_piece', [pointerOf(this, Tokenizer), id], [score]);
+    call('tokenizer_piece_kind', pointerOf(this, Tokenizer), id, kind);
+    return { bytes: Uint8Array.from(piece), score: score[0], kind: KINDS[kind[0]] };
   }
 
   /** A stream that turns ids into whole characters as they come. previous: the id before the first one. */

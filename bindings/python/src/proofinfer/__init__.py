@@ -37,7 +37,7 @@ from .model import Model, Tensor, convert
 from .sampler import Sampler, TokenLogprob, logprobs, top_logprobs
 from .scheduler import Event, Scheduler
 from .session import Batch, Session
-from .tokenizer import Stream, Tokenizer, TokenPiece
+from .tokenizer import PieceKind, Stream, Tokenizer, TokenPiece
 
 __version__ = "1.0.0"
 
@@ -126,6 +126,7 @@ __all__ = [
     "Option",
     "OutOfMemoryError",
     "Piece",
+    "PieceKind",
     "ProofinferError",
     "Sampler",
     "Scheduler",

@@ -58,7 +58,10 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "tokenizer_vocab_size": (c_int32, (P,)),
     "tokenizer_bos": (c_int32, (P,)),
     "tokenizer_eos": (c_int32, (P,)),
+    "tokenizer_get_i64": (c_int32, (P, c_int32, P, P)),
+    "tokenizer_get_text": (c_char_p, (P, c_int32)),
     "tokenizer_piece": (c_int32, (P, c_int32, P, c_size_t, P, P, P)),
+    "tokenizer_piece_kind": (c_int32, (P, c_int32, P, P)),
     "tokenizer_encode": (c_int32, (P, P, c_size_t, c_uint32, P, c_size_t, P, P)),
     "tokenizer_decode": (c_int32, (P, c_int32, c_int32, c_uint32, P, c_size_t, P, P)),
     "stream_create": (c_int32, (P, c_int32, P, P)),
@@ -114,7 +117,7 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
 
 LOGITS = {"none": 0, "last": 1, "all": 2}
 FORMATS = {"legacy": 0, "version 1": 1, "version 2": 2, "packed": 3}
-ENCODE_BOS, ENCODE_EOS = 1, 2
+ENCODE_BOS, ENCODE_EOS, ENCODE_SPECIAL = 1, 2, 4
 DECODE_SPELLED = 1
 OPTION_TYPES = {1: "i64", 2: "u64", 3: "f64", 4: "text", 5: "tokens", 6: "texts"}
 
