@@ -126,6 +126,32 @@ const Command kChat = {
      "printf 'What is a cat?\\n' | proofinfer chat llama2-7b-chat.bin -y \"\""},
     run_chat};
 
+const Command kScore = {
+    "score",
+    "tell how probable a model finds texts",
+    {"score MODEL [flags] [TEXT | -]"},
+    "Prints, for each text, its tokens, how many of them were scored, the perplexity "
+    "and the bits a byte: exp of the mean of -ln p, and the sum of -log2 p over the bytes "
+    "of what was scored. The first token has nothing before it and is not scored. "
+    "Without TEXT, or with -, the text is the standard input, to the byte.",
+    {{'\0', "file", "FILE", "The text is what this file holds. May be given several times: texts of their own, evaluated together."},
+     {'\0', "lines", nullptr, "Each line is a text of its own; empty ones are left out."},
+     {'\0', "tokens", nullptr, "Also print each token with ln p."},
+     {'\0', "json", nullptr, "Print JSON instead."},
+     {'\0', "context", "N", "Tokens evaluated at once: a longer text is scored in windows. Default: the model's, but at most 4096."},
+     {'\0', "stride", "N",
+      "How many tokens a window begins behind the one before; what both have is context in the second, which begins with the token that "
+      "begins "
+      "a text. Default: half of a window."},
+     kTokenizer,
+     kThreads,
+     kIsa,
+     kNoMap,
+     kQuiet,
+     kHelp},
+    {"proofinfer score stories260K.bin \"Once upon a time\"", "proofinfer score stories260K.bin --file story.txt --json"},
+    run_score};
+
 const Command kTokenize = {
     "tokenize",
     "turn text into token ids, or back",
@@ -217,7 +243,7 @@ const Command kSelftest = {"selftest",
 }  // namespace
 
 const std::vector<Command> &commands() {
-  static const std::vector<Command> list = {kGenerate, kChat, kTokenize, kInspect, kConvert, kBench, kSelftest};
+  static const std::vector<Command> list = {kGenerate, kChat, kScore, kTokenize, kInspect, kConvert, kBench, kSelftest};
   return list;
 }
 

@@ -25,6 +25,7 @@ const Command *find_command(std::string_view name);
 
 int run_generate(const Arguments &arguments);
 int run_chat(const Arguments &arguments);
+int run_score(const Arguments &arguments);
 int run_tokenize(const Arguments &arguments);
 int run_inspect(const Arguments &arguments);
 int run_convert(const Arguments &arguments);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "system.h"
 #include "terminal.h"
@@ -171,6 +173,14 @@ std::vector<int32_t> encode(const proofinfer_tokenizer *tokenizer, std::string_v
   call(proofinfer_tokenizer_encode, tokenizer, text.data(), text.size(), flags, tokens.data(), tokens.size(), &needed);
   tokens.resize(needed);
   return tokens;
+}
+
+std::string read_file(const char *what, const std::string &path) {
+  if (path == "-") return read_all();
+  std::ifstream file(path, std::ios::binary);
+  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (!file.is_open() || file.bad()) throw Problem(std::string("cannot read ") + what + " '" + path + "'");
+  return text;
 }
 
 void append_tokens(proofinfer_session *session, const int32_t *tokens, size_t count, bool show_progress) {

@@ -39,6 +39,9 @@ Tokenizer open_tokenizer(const std::string &path, int64_t vocab_size);
 // Text to ids; flags: PROOFINFER_ENCODE_ bits.
 std::vector<int32_t> encode(const proofinfer_tokenizer *tokenizer, std::string_view text, uint32_t flags);
 
+// The bytes of a file, or of the standard input for "-"; `what` names it in the message.
+std::string read_file(const char *what, const std::string &path);
+
 // Appends tokens and keeps the logits of the last; with a progress line if `show_progress`. Throws Interrupted.
 void append_tokens(proofinfer_session *session, const int32_t *tokens, size_t count, bool show_progress);
 // The sampler's choice from the last logits.

@@ -1,7 +1,5 @@
 // proofinfer generate: a prompt, and the text that the model puts behind it.
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 
 #include "commands.h"
 #include "engine.h"
@@ -27,19 +25,11 @@ struct Stops {
   std::vector<std::string> strings;
 };
 
-std::string read_file(const std::string &path) {
-  if (path == "-") return read_all();
-  std::ifstream file(path, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (!file.is_open() || file.bad()) throw Problem("cannot read the prompt file '" + path + "'");
-  return text;
-}
-
 std::string prompt_text(const Arguments &arguments) {
   const std::optional<std::string> text = arguments.text("prompt");
   const std::optional<std::string> path = arguments.text("prompt-file");
   if (text && path) throw UsageProblem("--prompt and --prompt-file exclude each other");
-  if (path) return read_file(*path);
+  if (path) return read_file("the prompt file", *path);
   return text.value_or("");
 }
 

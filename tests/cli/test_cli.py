@@ -6,6 +6,7 @@ beside the repository). Without those models the tests that need them are skippe
 
 import hashlib
 import json
+import math
 import os
 import pty
 import re
@@ -29,7 +30,7 @@ STORIES = os.path.join(MODELS, "stories260K.bin")
 TOK512 = os.path.join(MODELS, "tok512.bin")
 GOLDEN = os.path.join(ROOT, "tests", "data", "golden", "cli_stories260K.json")
 MAN_PAGE = os.path.join(ROOT, "docs", "man", "proofinfer.1")
-COMMANDS = ["generate", "chat", "tokenize", "inspect", "convert", "bench", "selftest"]
+COMMANDS = ["generate", "chat", "score", "tokenize", "inspect", "convert", "bench", "selftest"]
 LLAMA = "\N{LLAMA}".encode()
 
 HAVE_MODELS = os.path.isfile(STORIES) and os.path.isfile(TOK512)
@@ -380,6 +381,11 @@ class Usage(Case):
             ([model, "--quiet=yes"], ["--quiet"]),
             (["chat"], ["model", "help chat"]),
             (["chat", model, "--stop", "1"], ["--stop", "help chat"]),
+            (["score"], ["model", "help score"]),
+            (["score", model, "a", "b"], ["b"]),
+            (["score", model, "a", "--file", "b"], ["--file"]),
+            (["score", model, "a", "--context", "1"], ["--context", "1"]),
+            (["score", model, "a", "--context", "9", "--stride", "9"], ["--stride", "9"]),
             (["tokenize"], ["-z"]),
             (["tokenize", "a", "b", "c"], ["c"]),
             (["inspect", model, "--steps", "1"], ["--steps", "help inspect"]),
@@ -655,6 +661,98 @@ class Chat(Case):
         self.assertTrue(told.endswith(chat[len(b"Assistant: "):].split(b"User: ")[0]), (told, chat))
 
 
+class Score(Case):
+    """The chain model gives the successor of a token in its table a logit of about sqrt(dim), and every other token 0."""
+
+    VOCABULARY = 260
+
+    def setUp(self):
+        super().setUp()
+        self.model = self.saying(b"abc", seq_len=40)
+        dim = 4
+        whole = math.exp(math.sqrt(dim)) + self.VOCABULARY - 1
+        self.likely, self.other = math.sqrt(dim) - math.log(whole), -math.log(whole)
+        self.unknown = -math.log(self.VOCABULARY)  # behind a token that is not in the table
+
+    def score(self, *arguments, **options):
+        return json.loads(self.succeed("score", self.model, "--json", *arguments, **options))
+
+    def logprobs(self, *arguments, **options):
+        return [piece["logprob"] for piece in self.score("--tokens", *arguments, **options)["texts"][0]["pieces"]]
+
+    def assert_near(self, found, expected):
+        self.assertEqual(len(found), len(expected))
+        self.assertIsNone(found[0])
+        for value, wanted in zip(found[1:], expected[1:]):
+            self.assertAlmostEqual(value, wanted, places=4)
+
+    def test_tells_what_the_model_gives_each_token(self):
+        # The tokens are BOS, " ", "a", "b", "x", "c"; BOS is followed by "a" in the table.
+        expected = [None, self.other, self.unknown, self.likely, self.other, self.unknown]
+        self.assert_near(self.logprobs("abxc"), expected)
+        figures = self.score("abxc")["total"]
+        nats = -sum(expected[1:])
+        self.assertEqual((figures["tokens"], figures["scored"], figures["scored_bytes"]), (6, 5, 4))
+        self.assertAlmostEqual(figures["nats"], nats, places=4)
+        self.assertAlmostEqual(figures["perplexity"], math.exp(nats / 5), places=2)
+        self.assertAlmostEqual(figures["bits_per_byte"], nats / math.log(2) / 4, places=4)
+
+    def test_text_comes_from_the_command_line_the_input_or_files(self):
+        text = "abcab\ncx"
+        wanted = self.score(text)["total"]
+        for name in ("one", "two"):
+            with open(self.path(name), "w", encoding="utf-8") as file:
+                file.write(text)
+        self.assertEqual(self.score(stdin=text.encode())["total"], wanted)
+        self.assertEqual(self.score("-", stdin=text.encode())["total"], wanted)
+        both = self.score("--file", self.path("one"), "--file", self.path("two"))
+        self.assertEqual([dict(one, name="") for one in both["texts"]], [dict(wanted, name="")] * 2)
+        self.assertAlmostEqual(both["total"]["nats"], 2 * wanted["nats"])
+        self.assertAlmostEqual(both["total"]["perplexity"], wanted["perplexity"])
+
+    def test_lines_are_texts_of_their_own_whatever_they_are_evaluated_with(self):
+        lines = ["abcabc", "x", "cab" * 10]
+        found = self.score("--lines", "\n\n".join(lines) + "\n")["texts"]
+        self.assertEqual([one["name"] for one in found], ["text:1", "text:3", "text:5"])
+        for one, line in zip(found, lines):
+            self.assertEqual(dict(one, name=""), dict(self.score(line)["texts"][0], name=""))
+
+    def test_long_text_is_scored_in_windows(self):
+        text = "abc" * 40
+        whole = [None, self.other, self.unknown] + [self.likely] * 119
+        # Each token depends on the one before alone, which every window has: where it has none, BOS stands there.
+        for flags in ([], ["--context", "20", "--stride", "5"], ["--context", "2", "--stride", "1"], ["--context", "40", "--stride", "38"]):
+            found = self.logprobs(text, *flags)
+            if flags[:2] == ["--context", "2"]:
+                # A window is BOS and one token: "a" is what follows BOS.
+                expected = [None, self.other] + ([self.likely, self.other, self.other] * 40)
+                self.assert_near(found, expected)
+            else:
+                self.assert_near(found, whole)
+
+    def test_window_of_the_whole_text_is_no_window(self):
+        text = "abc" * 11 + "a"
+        self.assertEqual(len(self.logprobs(text)), 36)
+        self.assertEqual(self.score(text, "--context", "36"), self.score(text, "--context", "36", "--stride", "1"))
+
+    def test_table_has_a_line_a_text_and_their_sum(self):
+        out = self.succeed("score", self.model, "--lines", "abc\nab").decode().splitlines()
+        self.assertEqual(out[0].split(), ["tokens", "scored", "perplexity", "bits/byte", "text"])
+        self.assertEqual([line.split()[0:2] + line.split()[4:] for line in out[1:]],
+                         [["5", "4", "text:1"], ["4", "3", "text:2"], ["9", "7", "(all)"]])
+        tokens = self.succeed("score", self.model, "--tokens", "a").decode().splitlines()
+        self.assertEqual(tokens[1].split(), ["-", "1", '"\\n<s>\\n"'])
+        self.assertEqual(tokens[3].split()[1:], ["100", '"<0x61>"'])
+
+    def test_nothing_to_score_has_no_figures(self):
+        self.assertIsNone(self.score("")["total"]["perplexity"])
+        self.assertEqual(self.succeed("score", self.model, "").decode().splitlines()[1].split(), ["1", "0", "-", "-", "text"])
+        self.assertEqual(self.score("--lines", "\n\n")["texts"], [])
+
+    def test_files_that_are_not_there_are_named(self):
+        self.refuse(1, "score", self.model, "--file", "/nonexistent/x", saying=["/nonexistent/x"])
+
+
 class Tokenize(Case):
     def setUp(self):
         super().setUp()
@@ -921,7 +1019,7 @@ class Help(Case):
     def test_man_page_has_every_flag_of_every_command(self):
         sections = self.man_sections()
         common = sections["DESCRIPTION"]
-        for command in ("generate", "chat", "tokenize", "inspect", "bench"):
+        for command in ("generate", "chat", "score", "tokenize", "inspect", "bench"):
             described = sections[command] | common
             for flag in self.flags_in(self.help_of(command)):
                 with self.subTest(command=command, flag=flag):
