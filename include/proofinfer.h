@@ -405,6 +405,37 @@ PROOFINFER_API int32_t proofinfer_tokenizer_encode(const proofinfer_tokenizer *t
 PROOFINFER_API int32_t proofinfer_tokenizer_decode(const proofinfer_tokenizer *tokenizer, int32_t previous, int32_t token, uint32_t flags,
                                                    char *buffer, size_t capacity, size_t *needed, proofinfer_error **error);
 
+/* ---- Chat: message lists to token ids -----------------------------------------------------------------------------------------------
+ * A chat template says how the messages of system, user and assistant stand in a prompt. The library knows the templates of Llama 2, Llama 3, ChatML,
+ * Zephyr (TinyLlama) and Mistral, and recognises the one that a GGUF file carries; no code of a template is ever executed (docs/chat.md).
+ * What a message says stays text, whatever it spells: it cannot forge the template's control pieces. */
+
+#define PROOFINFER_ROLE_SYSTEM 1
+#define PROOFINFER_ROLE_USER 2
+#define PROOFINFER_ROLE_ASSISTANT 3
+
+/* The names of the known templates: index in [0, count). Static, NUL-terminated; NULL outside the range. */
+PROOFINFER_API size_t proofinfer_chat_template_count(void);
+PROOFINFER_API const char *proofinfer_chat_template_name(size_t index);
+/* The name of the template that the tokenizer's file carries; NULL if it has none, or none that is known, or for NULL. */
+PROOFINFER_API const char *proofinfer_chat_template(const proofinfer_tokenizer *tokenizer);
+
+#define PROOFINFER_CHAT_ANSWER 1u /* what the assistant's next message begins with stands at the end: the ids are a prompt for it */
+/* Messages to token ids, BOS in front where template or file ask for it. template_name: one of the known; with 0 bytes the file's. roles: [count]
+ * PROOFINFER_ROLE_ values; contents: what the messages say, one after another; content_bytes: [count] the length of each, 0 and up. count: 1 and up. A
+ * system message comes first; Llama 2 and Mistral want user and assistant by turns, the user first. flags: PROOFINFER_CHAT_ bits.
+ * Errors: E_ARGUMENT (also a list that the template has no form for: the message says which message and why), E_UNSUPPORTED (template_name_bytes 0, and
+ * the file has no template that is known: name one, or encode a whole prompt with proofinfer_tokenizer_encode), E_BUFFER, E_FORMAT (as
+ * proofinfer_tokenizer_encode), E_MEMORY, E_LIMIT. */
+PROOFINFER_API int32_t proofinfer_chat_encode(const proofinfer_tokenizer *tokenizer, const char *template_name, size_t template_name_bytes,
+                                              const int32_t *roles, const char *contents, const size_t *content_bytes, size_t count,
+                                              uint32_t flags, int32_t *tokens, size_t capacity, size_t *needed, proofinfer_error **error);
+/* The ids that end the assistant's message, for the option "stop_tokens": what the template ends a message with and EOS, at most 2.
+ * Errors: E_ARGUMENT, E_UNSUPPORTED, E_BUFFER. */
+PROOFINFER_API int32_t proofinfer_chat_stop_tokens(const proofinfer_tokenizer *tokenizer, const char *template_name,
+                                                   size_t template_name_bytes, int32_t *tokens, size_t capacity, size_t *needed,
+                                                   proofinfer_error **error);
+
 /* ---- Stream: token ids to whole UTF-8 characters ----------------------------------------------------------------------------------
  * Emits only valid UTF-8: bytes of a character that is not complete are held back; every maximal part of bytes that can be no character
  * becomes one U+FFFD. A flush turns an incomplete character at the end into one U+FFFD. */
