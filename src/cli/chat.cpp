@@ -1,6 +1,7 @@
-// proofinfer chat: a conversation in the Llama 2 chat schema, turn by turn, as the llama2.c program holds it.
+// proofinfer chat: a conversation in the chat template of the model's file; with the files of llama2.c, turn by turn as its program holds it.
 #include "commands.h"
 #include "engine.h"
+#include "talk.h"
 #include "terminal.h"
 #include "text_output.h"
 
@@ -116,6 +117,12 @@ class Conversation {
 
 int chat_with(const Arguments &arguments, int64_t default_steps) {
   Engine engine(arguments, model_path(arguments), default_steps);
+  if (engine.has_kinds() || arguments.has("template")) {
+    if (arguments.has("raw-pieces")) throw UsageProblem("--raw-pieces is for the files of llama2.c");
+    return talk(arguments, engine);
+  }
+  for (const char *flag : {"max-tokens", "stop-string"})
+    if (arguments.has(flag)) throw UsageProblem(std::string("--") + flag + " needs a chat template: name one with --template");
   Conversation conversation(arguments, engine);
   bool input_ended = false;
   try {

@@ -41,6 +41,11 @@ constexpr Flag kBan = {'\0', "ban", "IDS", "Token ids that are never sampled, se
 constexpr Flag kBias = {'\0', "bias", "ID:X,...", "Numbers that are added to the logits of tokens."};
 constexpr Flag kSeed = {'s', "seed", "N", "Where the random numbers start; the same seed gives the same text. Default: 1."};
 constexpr Flag kSystem = {'y', "system", "TEXT", "In a chat: the system prompt, instead of asking for it. \"\" is none."};
+constexpr Flag kSpecial = {'\0', "special", nullptr, "Control pieces spelled in the prompt, such as <|im_end|>, become their ids."};
+constexpr Flag kStopString = {
+    '\0', "stop-string", "TEXT",
+    "A text that ends what is generated; neither it nor anything behind it is printed. May be given several times. Not "
+    "with --raw-pieces."};
 constexpr Flag kRawPieces = {'\0', "raw-pieces", nullptr,
                              "Print bytes exactly as the llama2.c program does, half characters included. Without this flag the output is "
                              "always valid UTF-8."};
@@ -74,11 +79,11 @@ const Command kGenerate = {
      {'m', "mode", "MODE", "generate, or chat: as the command chat, with 256 positions by default. Default: generate."},
      kSystem,
      {'\0', "stop", "IDS",
-      "Token ids that end the text when they are sampled, separated by commas; none lets nothing end it. Default: the token that begins a "
-      "text (1)."},
-     {'\0', "stop-string", "TEXT",
-      "A text that ends what is generated; neither it nor anything behind it is printed. May be given several times. Not with "
-      "--raw-pieces."},
+      "Token ids that end the text when they are sampled, separated by commas; none lets nothing end it. Default: what the vocabulary "
+      "says, "
+      "the token that begins a text (1) for the files of llama2.c."},
+     kStopString,
+     kSpecial,
      kRawPieces,
      kContext,
      kThreads,
@@ -93,15 +98,19 @@ const Command kGenerate = {
 
 const Command kChat = {
     "chat",
-    "talk with a Llama 2 chat model",
+    "talk with a model that was trained for it",
     {"chat MODEL [flags]"},
-    "Asks for a system prompt (an empty line is none), then by turns for a line of "
-    "yours, and prints the model's answer. Ends with the end of the input (Ctrl-D), with "
-    "Ctrl-C, or when all positions are used. The model must have been trained for "
-    "chat; another one answers nonsense.",
+    "Reads a line of yours by turns and prints the model's answer as it comes, in the chat template of the model's file. "
+    "/help tells the commands, /reset forgets the conversation, /quit or Ctrl-D leaves. Ctrl-C stops an answer; between "
+    "answers it leaves. When the conversation no longer fits the context its oldest turns are forgotten, with a note. With the files of "
+    "llama2.c: asks for "
+    "a system prompt (an empty line is none), talks as that program does, and ends when all positions are used.",
     {{'i', "prompt", "TEXT", "The first line of yours, instead of asking for it."},
      kSystem,
-     {'n', "steps", "N", "Positions to use in all, both sides included. 0, or more than the context, is the whole context. Default: 0."},
+     {'\0', "template", "NAME", "The chat template: llama2, llama3, chatml, zephyr or mistral. Default: that of the model's file."},
+     {'\0', "max-tokens", "N", "Tokens of an answer at most; 0 is no limit. Default: 0."},
+     kStopString,
+     {'n', "steps", "N", "Positions to use at once, both sides included. 0, or more than the context, is the whole context. Default: 0."},
      kTemperature,
      kTopP,
      kTopK,
@@ -122,7 +131,7 @@ const Command kChat = {
      kNoMap,
      kQuiet,
      kHelp},
-    {"proofinfer chat llama2-7b-chat.bin -y \"Answer in one sentence.\"",
+    {"proofinfer chat SmolLM2-135M-Instruct.gguf -y \"Answer in one sentence.\"",
      "printf 'What is a cat?\\n' | proofinfer chat llama2-7b-chat.bin -y \"\""},
     run_chat};
 

@@ -240,8 +240,28 @@ Engine::Engine(const Arguments &arguments, const std::string &model_path, int64_
   steps_ = steps == 0 ? room : std::min(room, static_cast<size_t>(steps));
 }
 
-std::vector<int32_t> Engine::encode_prompt(std::string_view text) const {
-  return encode(tokenizer_.get(), text, PROOFINFER_ENCODE_DEFAULT);
+std::vector<int32_t> Engine::encode_prompt(std::string_view text, bool special) const {
+  std::vector<int32_t> tokens = encode(tokenizer_.get(), text, PROOFINFER_ENCODE_DEFAULT | (special ? PROOFINFER_ENCODE_SPECIAL : 0));
+  // A model begins behind something.
+  const int32_t bos = proofinfer_tokenizer_bos(tokenizer_.get());
+  if (tokens.empty() && bos < 0) throw Problem("the prompt is empty, and the vocabulary has no piece that begins a text");
+  if (tokens.empty()) tokens.push_back(bos);
+  return tokens;
+}
+
+bool Engine::has_kinds() const {
+  return std::string_view(proofinfer_tokenizer_get_text(tokenizer_.get(), PROOFINFER_TOKENIZER_MODEL)) != "llama2.c";
+}
+
+size_t Engine::rewind_to_common(const std::vector<int32_t> &prompt) {
+  std::vector<int32_t> held(position());
+  size_t needed = 0;
+  call(proofinfer_session_tokens, session_.get(), held.data(), held.size(), &needed);
+  const size_t most = std::min(held.size(), prompt.size() - 1);
+  const size_t common =
+      static_cast<size_t>(std::mismatch(held.begin(), held.begin() + static_cast<ptrdiff_t>(most), prompt.begin()).first - held.begin());
+  call(proofinfer_session_rewind, session_.get(), common);
+  return common;
 }
 
 void Engine::append_prompt(const std::vector<int32_t> &tokens) {
@@ -252,7 +272,7 @@ void Engine::append(int32_t token) { append_tokens(session_.get(), &token, 1, fa
 
 int32_t Engine::sample() { return sample_last(session_.get(), sampler_.get()); }
 
-Generation Engine::generate(const std::vector<int32_t> &stop_tokens, const std::vector<std::string> &stop_strings) {
+Generation Engine::generate(const std::vector<int32_t> *stop_tokens, const std::vector<std::string> &stop_strings, int64_t max_tokens) {
   const Options options = make<Options>(proofinfer_options_create);
   std::string texts;
   std::vector<size_t> bytes;
@@ -261,9 +281,10 @@ Generation Engine::generate(const std::vector<int32_t> &stop_tokens, const std::
     bytes.push_back(text.size());
   }
   // The last token is not appended, so that there is one more than there are positions.
-  const int64_t most = static_cast<int64_t>(steps_ - position() + 1);
-  call(proofinfer_options_set_i64, options.get(), PROOFINFER_TEXT("max_tokens"), most);
-  call(proofinfer_options_set_tokens, options.get(), PROOFINFER_TEXT("stop_tokens"), stop_tokens.data(), stop_tokens.size());
+  const int64_t room = static_cast<int64_t>(steps_ - position() + 1);
+  call(proofinfer_options_set_i64, options.get(), PROOFINFER_TEXT("max_tokens"), max_tokens > 0 ? std::min(max_tokens, room) : room);
+  if (stop_tokens)
+    call(proofinfer_options_set_tokens, options.get(), PROOFINFER_TEXT("stop_tokens"), stop_tokens->data(), stop_tokens->size());
   set_option(options.get(), proofinfer_options_set_texts, "stop_strings", "--stop-string", texts.data(), bytes.data(), bytes.size());
   return make<Generation>(proofinfer_generation_create, session_.get(), tokenizer_.get(), sampler_.get(), nullptr, size_t(0),
                           options.get());

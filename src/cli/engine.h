@@ -30,7 +30,8 @@ struct LoadedModel {
 // Opens a checkpoint, with a progress line unless `quiet`.
 LoadedModel load_model(const std::string &path, const proofinfer_options *options, bool quiet);
 
-// The file that --tokenizer names, or the first that fits of those beside the model; the error lists what was tried.
+// The file that --tokenizer names; otherwise the model's own file if it is GGUF, or the first that fits of those beside it; the error lists what was
+// tried.
 Tokenizer load_tokenizer(const Arguments &arguments, const LoadedModel &model);
 
 // Opens a tokenizer file; messages name it.
@@ -55,17 +56,22 @@ class Engine {
 
   const LoadedModel &model() const { return model_; }
   const proofinfer_tokenizer *tokenizer() const { return tokenizer_.get(); }
+  // Whether the vocabulary comes from a GGUF file, where pieces have kinds; a tokenizer.bin has none.
+  bool has_kinds() const;
   // Positions that may be used, and those that are.
   size_t steps() const { return steps_; }
   size_t position() const { return proofinfer_session_position(session_.get()); }
 
-  // With BOS in front.
-  std::vector<int32_t> encode_prompt(std::string_view text) const;
+  // With BOS and EOS as the vocabulary has them; at least one token. special: control pieces spelled in the text become their ids.
+  std::vector<int32_t> encode_prompt(std::string_view text, bool special = false) const;
+  // Rewinds to where the tokens of the session are no longer those of `prompt`, or to before its last one. How many are left.
+  size_t rewind_to_common(const std::vector<int32_t> &prompt);
   void append_prompt(const std::vector<int32_t> &tokens);
   void append(int32_t token);
   int32_t sample();
-  // A generation that goes on behind what was appended, to the end of the positions at most.
-  Generation generate(const std::vector<int32_t> &stop_tokens, const std::vector<std::string> &stop_strings);
+  // A generation that goes on behind what was appended, to the end of the positions at most. stop_tokens: nullptr: those of the vocabulary;
+  // max_tokens: 0: no limit.
+  Generation generate(const std::vector<int32_t> *stop_tokens, const std::vector<std::string> &stop_strings, int64_t max_tokens = 0);
   // Draws `count` random numbers, as that many samples would; none at temperature 0.
   void skip_draws(size_t count);
 

@@ -21,7 +21,7 @@ struct Timing {
 };
 
 struct Stops {
-  std::vector<int32_t> tokens;
+  std::optional<std::vector<int32_t>> tokens;  // nullopt: those of the vocabulary
   std::vector<std::string> strings;
 };
 
@@ -55,11 +55,12 @@ void report(const Arguments &arguments, const Engine &engine, const Timing &timi
               "; kernels: " + model.text(PROOFINFER_MODEL_ISA) + "\n");
 }
 
-// Prints the prompt from its second token on: as many tokens as there are steps.
+// Prints the prompt without the token that begins a text: as many tokens as there are steps.
 void echo(const Engine &engine, const std::vector<int32_t> &prompt, TextOutput &output) {
-  output.begin(prompt[0]);
+  const bool begins = prompt[0] == proofinfer_tokenizer_bos(engine.tokenizer());
+  output.begin(begins ? prompt[0] : -1);
   const size_t last = std::min(engine.steps(), prompt.size() - 1);
-  for (size_t i = 1; i <= last; i++) output.token(prompt[i]);
+  for (size_t i = begins; i <= last; i++) output.token(prompt[i]);
 }
 
 // The token at position i is printed by step i, so n steps print n tokens: the rest of the prompt, then sampled ones. The last
@@ -106,9 +107,9 @@ void tell(Engine &engine, const std::vector<int32_t> &prompt, const Stops &stops
   timing->prompt_count = prompt.size();
   timing->prompt_seconds = seconds_now() - start;
   echo(engine, prompt, output);
-  if (stops.strings.empty()) return sample_and_print(engine, stops.tokens, output, timing);
+  if (stops.strings.empty() && stops.tokens) return sample_and_print(engine, *stops.tokens, output, timing);
   output.flush();
-  generate_and_print(engine.generate(stops.tokens, stops.strings).get(), output, timing);
+  generate_and_print(engine.generate(stops.tokens ? &*stops.tokens : nullptr, stops.strings).get(), output, timing);
 }
 
 }  // namespace
@@ -122,9 +123,10 @@ int run_generate(const Arguments &arguments) {
   if (arguments.has("raw-pieces") && arguments.has("stop-string")) throw UsageProblem("--raw-pieces and --stop-string exclude each other");
   const std::string text = prompt_text(arguments);
   Engine engine(arguments, path, kDefaultSteps);
-  const Stops stops = {given_stops.value_or(std::vector<int32_t>{proofinfer_tokenizer_bos(engine.tokenizer())}),
-                       arguments.texts("stop-string")};
-  const std::vector<int32_t> prompt = engine.encode_prompt(text);
+  Stops stops = {given_stops, arguments.texts("stop-string")};
+  // A tokenizer.bin has this one; what it prints token by token is what the reference prints.
+  if (!stops.tokens && !engine.has_kinds()) stops.tokens = {proofinfer_tokenizer_bos(engine.tokenizer())};
+  const std::vector<int32_t> prompt = engine.encode_prompt(text, arguments.has("special"));
   TextOutput output(engine.tokenizer(), arguments.has("raw-pieces"));
   Timing timing;
   try {

@@ -230,7 +230,7 @@ int run_score(const Arguments &arguments) {
                        " tokens");
   std::vector<Window> windows;
   for (size_t i = 0; i < texts.size(); i++) {
-    texts[i].tokens = encode(tokenizer.get(), texts[i].bytes, PROOFINFER_ENCODE_BOS);
+    texts[i].tokens = encode(tokenizer.get(), texts[i].bytes, PROOFINFER_ENCODE_DEFAULT);
     texts[i].logprobs.assign(texts[i].tokens.size(), NAN);
     add_windows(i, texts[i].tokens, proofinfer_tokenizer_bos(tokenizer.get()), static_cast<size_t>(window),
                 static_cast<size_t>(stride ? stride : std::max<int64_t>(1, window / 2)), &windows);

@@ -97,6 +97,8 @@ void open_missing_channels() {
     if (fcntl(channel, F_GETFD) < 0 && open("/dev/null", channel == STDERR_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
 }
 
+bool stdin_is_terminal() { return isatty(STDIN_FILENO) == 1; }
+bool stdout_is_terminal() { return isatty(STDOUT_FILENO) == 1; }
 bool stderr_is_terminal() { return isatty(STDERR_FILENO) == 1; }
 
 void print(std::string_view text) {
@@ -148,6 +150,16 @@ int signal_received() { return g_signal.load(); }
 
 void throw_if_interrupted() {
   if (signal_received()) throw Interrupted();
+}
+
+bool take_interrupt() {
+  int number = SIGINT;
+  if (!g_signal.compare_exchange_strong(number, 0)) return false;
+  char woken[16];
+  pollfd ready = {g_wake_read, POLLIN, 0};
+  while (poll(&ready, 1, 0) > 0 && read(g_wake_read, woken, sizeof(woken)) > 0) {
+  }
+  return true;
 }
 
 proofinfer_cancel *begin_operation() {

@@ -18,6 +18,8 @@ namespace proofinfer::cli {
 // Gives the standard channels that the caller closed something to point at, so that no file lands on them and is written into.
 void open_missing_channels();
 
+bool stdin_is_terminal();
+bool stdout_is_terminal();
 bool stderr_is_terminal();
 
 // Writes everything. print throws ReaderGone or Problem; print_error cannot fail in a way that matters.
@@ -43,6 +45,8 @@ class SignalScope {
 // The signal that came, or 0.
 int signal_received();
 void throw_if_interrupted();
+// Whether what came is Ctrl-C; then it is forgotten, and the program goes on.
+bool take_interrupt();
 
 // The cancel for the next operation of the library, its progress at 0. Throws Interrupted if a signal has come already. It lives as long
 // as the SignalScope.

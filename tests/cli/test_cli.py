@@ -661,6 +661,124 @@ class Chat(Case):
         self.assertTrue(told.endswith(chat[len(b"Assistant: "):].split(b"User: ")[0]), (told, chat))
 
 
+class Talk(Case):
+    """A conversation in a named template; a GGUF file brings its own."""
+
+    def talker(self, answer=b"Hi", seq_len=512):
+        tokens = [byte_token(byte) for byte in b"]" + answer] + [EOS]
+        return self.world({token: tokens[(number + 1) % len(tokens)] for number, token in enumerate(tokens)}, seq_len)
+
+    def endless_talker(self, seq_len):
+        a, b, c = (byte_token(byte) for byte in b"abc")
+        return self.world({byte_token(ord("]")): a, a: b, b: c, c: a}, seq_len)
+
+    def talk(self, model, lines, *flags):
+        done = run("chat", model, "--template", "llama2", *flags, stdin=lines)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout, done.stderr.decode()
+
+    def test_answers_alone_go_to_the_output(self):
+        self.assertEqual(self.talk(self.talker(), b"Hello\nAgain\n\n"), (b"Hi\nHi\n", ""))
+
+    def test_history_is_in_the_prompt_until_it_is_reset(self):
+        model = self.talker(seq_len=2000)
+
+        # BOS, space, "[INST] x [/INST]" and, of each turn before, that and " Hi " with a space in front of it all, and EOS.
+        def prompt(turns, system=0):
+            return 2 + 16 + system + (turns - 1) * (2 + 16 + 4 + 1)
+
+        def fits_exactly(turns, lines, system=0, flags=()):
+            for spare, notes in ((1, 0), (0, 1)):
+                _, told = self.talk(model, lines, "-n", str(prompt(turns, system) + spare), "--max-tokens", "1", *flags)
+                self.assertEqual(told.count("note:"), notes, told)
+
+        kind = len("<<SYS>>\nkind\n<</SYS>>\n\n")
+        fits_exactly(1, b"x\n")
+        fits_exactly(1, b"x\n", kind, ("-y", "kind"))
+        fits_exactly(1, b"/system kind\nx\n", kind)
+
+        # The answer to the first is "H" here.
+        done = [self.talk(model, b"x\nx\n", "-n", str(prompt(2) - 1 + spare), "--max-tokens", "1")[1] for spare in (1, 0)]
+        self.assertEqual([told.count("forgotten") for told in done], [0, 1], done)
+
+    def test_reset_forgets_and_other_commands_do_what_they_say(self):
+        model = self.talker(seq_len=65)
+        # The second prompt has 41 tokens, and the third would have 64.
+        _, told = self.talk(model, b"x\nx\nx\n", "--max-tokens", "2")
+        self.assertIn("the oldest 2 messages no longer fit the 65 positions and are forgotten", told)
+        self.assertEqual(self.talk(model, b"x\nx\n/reset\nx\nx\n", "--max-tokens", "2"), (b"Hi\n" * 4, ""))
+        out, told = self.talk(model, b"/nothing\n/help\n/quit\nx\n")
+        self.assertEqual(out, b"")
+        self.assertIn("no command '/nothing'", told)
+        self.assertIn("/reset", told)
+        self.assertEqual(self.talk(model, b"//x\n")[0], b"Hi\n")
+
+    def test_message_that_is_too_long_is_not_sent_and_the_talk_goes_on(self):
+        out, told = self.talk(self.talker(seq_len=64), b"y" * 100 + b"\nx\n")
+        self.assertEqual(out, b"Hi\n")
+        self.assertIn("this message makes a prompt of 117 tokens; there is room for 48, so it is not sent", told)
+
+    def test_answer_ends_with_its_limits(self):
+        model = self.talker(b"abcdefgh", seq_len=64)
+        self.assertEqual(self.talk(model, b"x\nx\n", "--max-tokens", "3")[0], b"abc\nabc\n")
+        self.assertEqual(self.talk(model, b"x\n", "--stop-string", "ef", "--stop-string", "zz")[0], b"abcd\n")
+        endless = self.endless_talker(32)
+        out, told = self.talk(endless, b"x\n")
+        self.assertEqual(out, b"abc" * 5 + b"\n")
+        self.assertIn("the answer has no room left: all 32 positions are used", told)
+        self.assertEqual(self.talk(endless, b"x\n", "-q")[1], "")
+
+    def test_first_line_and_system_prompt_come_by_flags(self):
+        self.assertEqual(self.talk(self.talker(), b"Again\n", "-i", "Hello", "-y", "Be kind.")[0], b"Hi\nHi\n")
+
+    def test_wrong_flags_and_templates_are_refused(self):
+        model = self.talker()
+        self.refuse(2, "chat", model, "--template", "chatty", saying=["--template", "chatty", "llama3"])
+        self.refuse(2, "chat", model, "--template", "llama2", "--raw-pieces", saying=["--raw-pieces"])
+        self.refuse(2, "chat", model, "--max-tokens", "5", saying=["--max-tokens", "--template"])
+        self.refuse(2, "chat", model, "--stop-string", "x", saying=["--stop-string", "--template"])
+
+    def test_interrupt_stops_the_answer_and_the_next_one_leaves(self):
+        model = self.endless_talker(4000)
+        child = subprocess.Popen([PROGRAM, "chat", model, "--template", "llama2"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE)
+        self.addCleanup(child.stdout.close)
+        self.addCleanup(child.stderr.close)
+        self.addCleanup(child.stdin.close)
+        for _ in range(2):
+            child.stdin.write(b"x\n")
+            child.stdin.flush()
+            self.assertEqual(child.stdout.read(10)[:3], b"abc")
+            child.send_signal(signal.SIGINT)
+            while child.stdout.read(1) != b"\n":
+                pass
+            time.sleep(0.2)
+            self.assertIsNone(child.poll())
+        child.send_signal(signal.SIGINT)
+        self.assertEqual(child.wait(30), 130)
+
+    def test_terminal_is_asked_with_a_sign(self):
+        model = self.talker()
+        child, terminal = pty.fork()
+        if child == 0:
+            os.execv(PROGRAM, [PROGRAM, "chat", model, "--template", "llama2"])
+        self.addCleanup(os.close, terminal)
+        told = b""
+        os.write(terminal, b"x\n/quit\n")
+        while True:
+            try:
+                more = os.read(terminal, 1000)
+            except OSError:
+                break
+            if not more:
+                break
+            told += more
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+        self.assertIn(b"/help tells the commands", told)
+        self.assertIn(b"> ", told)
+        self.assertIn(b"Hi\r\n", told)
+
+
 class Score(Case):
     """The chain model gives the successor of a token in its table a logit of about sqrt(dim), and every other token 0."""
 
