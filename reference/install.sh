@@ -8,6 +8,7 @@ folder=build/oracles
 # Debian's Python, whose packages PyTorch is among.
 [ -x $folder/bin/python ] || /usr/bin/python3 -m venv --system-site-packages $folder
 $folder/bin/python -c 'import numpy, torch'
+$folder/bin/python -m pip install -q --no-input jinja2==3.1.6
 # Without what they depend on: mutants and dequantization alone are asked of them.
 $folder/bin/python -m pip install -q --no-input --no-deps universalmutator==1.14.1 gguf==0.17.1
 if [ "${1:-}" = all ]; then

@@ -86,6 +86,7 @@ void add_windows(size_t text, const std::vector<int32_t> &tokens, int32_t bos, s
 void score(const proofinfer_model *model, const std::vector<Window> &windows, std::vector<Text> *texts, bool show_progress) {
   std::vector<int32_t> tokens;
   std::vector<size_t> counts;
+  counts.reserve(windows.size());
   for (const Window &window : windows) {
     const std::vector<int32_t> &all = (*texts)[window.text].tokens;
     if (window.with_first) tokens.push_back(all[0]);

@@ -74,6 +74,14 @@ export interface ModelOptions extends Abortable {
 export interface TokenizerOptions extends Abortable {
   memoryLimit?: number | bigint | undefined;
 }
+export interface ChatOptions {
+  /** One of chatTemplates(); default: that of the tokenizer's file. */
+  template?: string | undefined;
+}
+export interface ScoreOptions extends Abortable {
+  isa?: string | undefined;
+  memoryLimit?: number | bigint | undefined;
+}
 export interface SessionOptions extends Abortable {
   /** Positions to reserve room for; 0 (default): the model's, at most 4096. */
   contextLength?: number | undefined;
@@ -189,6 +197,11 @@ export class Model {
   createSession(options?: SessionOptions): Promise<Session>;
   /** Makes a batch with room for maxRows tokens a pass, 1 to 4096. */
   createBatch(maxRows: number, options?: BatchOptions): Batch;
+  /**
+   * The logarithms of the probabilities of the tokens of many texts, each behind all before it; NaN for the first of each text. They are evaluated
+   * together, several in a pass, with the bits of each alone.
+   */
+  score(texts: Iterable<Iterable<number>>, options?: ScoreOptions): Promise<Float32Array[]>;
   /** Makes a scheduler for generations with a tokenizer. */
   createScheduler(tokenizer: Tokenizer, options?: SchedulerOptions): Scheduler;
 }
@@ -255,6 +268,25 @@ export class Tokenizer {
 }
 export interface Tokenizer extends Handle {}
 
+/** What somebody says in a chat. */
+export interface Message {
+  role: 'system' | 'user' | 'assistant';
+  content: string | Uint8Array;
+}
+/** The names of the chat templates that are known. */
+export function chatTemplates(): string[];
+/** The name of the chat template that the tokenizer's file carries; null if it has none, or none that is known. */
+export function chatTemplate(tokenizer: Tokenizer): string | null;
+/**
+ * Messages to token ids. What a message says stays text, whatever it spells. template: one of chatTemplates(); default: the file's. answer (default
+ * true): what the assistant's next message begins with stands at the end, so that the ids are a prompt for it.
+ */
+export function encodeChat(tokenizer: Tokenizer, messages: Iterable<Message>, options?: { template?: string | undefined; answer?: boolean }): Int32Array;
+/** The ids that end the assistant's message. */
+export function chatStopTokens(tokenizer: Tokenizer, template?: string): Int32Array;
+/** The exponential of minus the mean of a text's scores; NaN among them (first tokens) does not count. NaN where nothing does. */
+export function perplexity(logprobs: Iterable<number>): number;
+
 /** Token ids to whole UTF-8 characters. */
 export class Stream {
   private constructor();
@@ -287,6 +319,11 @@ export class Session {
   restore(state: Bytes, options?: Abortable): Promise<void>;
   /** Evaluates tokens and keeps the logits asked for (default: the last position's). On failure the session is as before. */
   append(tokens: Iterable<number>, options?: { logits?: 'none' | 'last' | 'all' } & Abortable): Promise<void>;
+  /**
+   * Appends tokens and tells the logarithm of the probability of each behind all before it; NaN for the first token of an empty session. On
+   * failure the session is as before.
+   */
+  score(tokens: Iterable<number>, options?: Abortable): Promise<Float32Array>;
   /** Copies the logits of a position, by default the last one, into a new array or the one given. */
   logits(position?: number, into?: Float32Array): Float32Array;
   /** Forgets everything from position on. */
@@ -294,6 +331,12 @@ export class Session {
   /** Continues the session with a prompt. Nothing is evaluated before the first piece is asked for. */
   generate(tokenizer: Tokenizer, prompt: Iterable<number>, options?: GenerationOptions & SamplerOptions): Generation;
   generate(tokenizer: Tokenizer, prompt: Iterable<number>, options: GenerationOptions & { sampler: Sampler }): Generation;
+  /**
+   * The assistant's answer to a list of messages. What the session shares with the list is kept, so that a conversation that grows is evaluated
+   * where it is new only. stopTokens default to chatStopTokens().
+   */
+  chat(tokenizer: Tokenizer, messages: Iterable<Message>, options?: ChatOptions & GenerationOptions & SamplerOptions): Generation;
+  chat(tokenizer: Tokenizer, messages: Iterable<Message>, options: ChatOptions & GenerationOptions & { sampler: Sampler }): Generation;
 }
 export interface Session extends Handle {}
 

@@ -5,6 +5,8 @@ export { options } from './options.js';
 export { maxWorkers, setMaxWorkers } from './work.js';
 export { Model } from './model.js';
 export { Stream, Tokenizer } from './tokenizer.js';
+export { chatStopTokens, chatTemplate, chatTemplates, encodeChat } from './chat.js';
+export { perplexity } from './score.js';
 export { Session } from './session.js';
 export { Batch } from './batch.js';
 export { Sampler, logprobs, topLogprobs } from './sampler.js';

@@ -3,6 +3,7 @@ import { bytesOf, call, create, native } from './native.js';
 import { bytes, size, withOptions } from './options.js';
 import { run } from './work.js';
 import { Scheduler } from './scheduler.js';
+import { scoreTexts } from './score.js';
 import { Session } from './session.js';
 import { Batch } from './batch.js';
 
@@ -80,6 +81,14 @@ export class Model extends Owner {
   /** Makes an empty session; its room is reserved on a pool thread. */
   async createSession(options = {}) {
     return Session.create(this, options);
+  }
+
+  /**
+   * The logarithms of the probabilities of the tokens of many texts, each behind all before it; NaN for the first of each text. They are evaluated
+   * together, several in a pass, with the bits of each alone.
+   */
+  async score(texts, options = {}) {
+    return scoreTexts(this, Model, texts, options);
   }
 
   /** Makes a scheduler for generations with a tokenizer. */

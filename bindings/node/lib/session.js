@@ -1,3 +1,4 @@
+import { chatStopTokens, encodeChat } from './chat.js';
 import { Generation } from './generation.js';
 import { Owner, expect, handleOf, own, pointerOf } from './handle.js';
 import { E_BUFFER, call, native } from './native.js';
@@ -99,6 +100,18 @@ export class Session extends Owner {
     ]);
   }
 
+  /**
+   * Appends tokens and tells the logarithm of the probability of each behind all before it; NaN for the first token of an empty session. On
+   * failure the session is as before.
+   */
+  async score(tokens, { signal } = {}) {
+    const handle = expect(this, Session);
+    const ids = tokenArray(tokens);
+    const values = new Float32Array(ids.length);
+    await run('session_score', { locks: [handle], uses: [handle], signal }, (cancel) => [handle.pointerInUse, ids, ids.length, values, cancel]);
+    return values;
+  }
+
   /** Copies the logits of a position, by default the last one, into a new array or the one given. */
   logits(position = this.position - 1, into = new Float32Array(this.#vocabSize)) {
     if (!(into instanceof Float32Array)) throw new TypeError('into: expected a Float32Array');
@@ -126,5 +139,21 @@ export class Session extends Owner {
     } finally {
       sampler.close(); // the generation keeps what it needs
     }
+  }
+
+  /**
+   * The assistant's answer to a list of messages, as a generation. What the session shares with the list is kept, so that a conversation that grows
+   * is evaluated where it is new only. options: those of generate; template; stopTokens default to chatStopTokens().
+   */
+  chat(tokenizer, messages, { template, ...options } = {}) {
+    const prompt = encodeChat(tokenizer, messages, { template });
+    const held = this.tokens;
+    const most = Math.min(held.length, prompt.length - 1);
+    let common = 0;
+    while (common < most && held[common] === prompt[common]) common++;
+    if (prompt.length > this.contextLength)
+      throw new RangeError(`messages: the chat has ${prompt.length} tokens; the session has ${this.contextLength} positions`);
+    this.rewind(common);
+    return this.generate(tokenizer, prompt.subarray(common), { stopTokens: chatStopTokens(tokenizer, template), ...options });
   }
 }

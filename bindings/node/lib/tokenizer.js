@@ -8,7 +8,7 @@ export function tokenId(name, value) {
   return Number(integer(name, value, ...INT32));
 }
 
-function textBytes(text) {
+export function textBytes(text) {
   if (typeof text === 'string') return Buffer.from(text);
   if (text instanceof Uint8Array) return text;
   throw new TypeError(`text: expected a string or a Uint8Array, found ${typeof text}`);

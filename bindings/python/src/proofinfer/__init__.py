@@ -12,6 +12,7 @@ from typing import NamedTuple, Tuple
 from ._handle import call
 from ._library import library, load
 from .cancel import Cancel
+from .chat import Message, chat_stop_tokens, chat_template, chat_templates, encode_chat
 from .errors import (
     ArgumentError,
     BufferTooSmallError,
@@ -33,7 +34,7 @@ from .errors import (
     UnsupportedError,
 )
 from .generation import Generation, Logprobs, Piece, StopReason
-from .model import Model, Tensor, convert
+from .model import Model, Tensor, convert, perplexity
 from .sampler import Sampler, TokenLogprob, logprobs, top_logprobs
 from .scheduler import Event, Scheduler
 from .session import Batch, Session
@@ -121,6 +122,7 @@ __all__ = [
     "LibraryError",
     "LimitError",
     "Logprobs",
+    "Message",
     "Model",
     "NotFiniteError",
     "Option",
@@ -142,11 +144,16 @@ __all__ = [
     "UnrecognizedError",
     "UnsupportedError",
     "build",
+    "chat_stop_tokens",
+    "chat_template",
+    "chat_templates",
     "convert",
+    "encode_chat",
     "isas",
     "load",
     "logprobs",
     "options",
+    "perplexity",
     "selftest",
     "top_logprobs",
     "version",

@@ -124,6 +124,8 @@ LOGITS = {"none": 0, "last": 1, "all": 2}
 FORMATS = {"legacy": 0, "version 1": 1, "version 2": 2, "packed": 3}
 ENCODE_BOS, ENCODE_EOS, ENCODE_SPECIAL = 1, 2, 4
 DECODE_SPELLED = 1
+ROLES = {"system": 1, "user": 2, "assistant": 3}
+CHAT_ANSWER = 1
 OPTION_TYPES = {1: "i64", 2: "u64", 3: "f64", 4: "text", 5: "tokens", 6: "texts"}
 
 

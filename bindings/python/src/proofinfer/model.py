@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import os
-from ctypes import byref, c_int64
-from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional, Tuple, Union
+from array import array
+from ctypes import byref, c_int64, c_size_t
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
 
 from . import _ffi, _interrupt
 from ._cpython import Borrowed
-from ._handle import Handle, Owner, call, create, make_options, path_bytes, read_bytes, token_id
+from ._handle import Handle, Owner, call, create, make_options, path_bytes, read_bytes, token_array, token_id
 from ._library import library
 from .cancel import Cancel
 from .errors import ArgumentError
@@ -226,6 +228,47 @@ class Model(Owner):
             bool(values["is_quantized"]),
         )
 
+    def score(
+        self,
+        texts: Iterable[Iterable[int]],
+        *,
+        isa: Optional[str] = None,
+        memory_limit_bytes: Optional[int] = None,
+        cancel: Optional[Cancel] = None,
+    ) -> List[List[float]]:
+        """The logarithms of the probabilities of the tokens of many texts, each from the beginning of a sequence: NaN for
+        the first token, then each behind all before it. They are evaluated together, several in a pass, with the bits
+        of each alone. See perplexity().
+
+        cancel: stops it, and shows its progress in tokens. ContextError for a text longer than seq_len.
+        """
+        lists = [token_array(text) for text in texts]
+        ids = array("i")
+        for tokens in lists:
+            ids.extend(tokens)
+        counts = (c_size_t * len(lists))(*map(len, lists))
+        values = array("f", bytes(4 * len(ids)))
+        options = make_options(isa=isa, memory_limit_bytes=memory_limit_bytes)
+
+        def work(polled: Optional[Cancel]) -> None:
+            call(
+                library().model_score,
+                self._handle,
+                ids.buffer_info()[0],
+                counts,
+                len(lists),
+                options,
+                values.buffer_info()[0],
+                None if polled is None else polled._handle,
+            )
+
+        _interrupt.run(work, cancel)
+        scores, begin = [], 0
+        for tokens in lists:
+            scores.append(values[begin : begin + len(tokens)].tolist())
+            begin += len(tokens)
+        return scores
+
     def session(
         self,
         *,
@@ -244,6 +287,14 @@ def _open(function: Any, data: Any, size_bytes: int, options: Optional[Handle], 
         return create("model", function, data, size_bytes, options, None if polled is None else polled._handle)
 
     return _interrupt.run(work, cancel)
+
+
+def perplexity(logprobs: Iterable[float]) -> float:
+    """The exponential of minus the mean of the scores of a text; NaN among them (first tokens) does not count. NaN where
+    nothing does.
+    """
+    scored = [value for value in logprobs if not math.isnan(value)]
+    return math.exp(-math.fsum(scored) / len(scored)) if scored else math.nan
 
 
 def convert(

@@ -15,12 +15,13 @@ from ._cpython import Borrowed
 from ._handle import Owner, call, create, make_options, raise_error, read_bytes, size, token_array, token_id
 from ._library import library
 from .cancel import Cancel
-from .errors import ArgumentError, BusyError
+from .errors import ArgumentError, BusyError, ContextError
 from .model import Model
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from .chat import Message
     from .generation import Generation
     from .sampler import Sampler
     from .tokenizer import Tokenizer
@@ -213,6 +214,26 @@ class Session(Owner):
         finally:
             views.leave(mover)
 
+    def score(self, tokens: Iterable[int], *, cancel: Optional[Cancel] = None) -> List[float]:
+        """Appends tokens and tells the logarithm of the probability of each behind all before it; NaN for the first token
+        of an empty session. See Model.score() for many texts, and perplexity().
+
+        cancel: stops it, and shows its progress in tokens. On failure nothing was appended.
+        """
+        ids = token_array(tokens)
+        values = array("f", bytes(4 * len(ids)))
+        _interrupt.run(lambda polled: self._score(ids, values, polled), cancel)
+        return values.tolist()
+
+    def _score(self, ids: "array[int]", values: "array[float]", cancel: Optional[Cancel]) -> None:
+        mover, views = object(), self._views
+        try:
+            views.enter(mover)
+            polled = None if cancel is None else cancel._handle
+            call(library().session_score, self._handle, ids.buffer_info()[0], len(ids), values.buffer_info()[0], polled)
+        finally:
+            views.leave(mover)
+
     def logits(self, position: int = -1) -> memoryview:
         """The logits of a position, `vocab_size` float32 values, without a copy; negative positions count from the
         end.
@@ -331,6 +352,35 @@ class Session(Owner):
             logprobs=logprobs,
             cancel=cancel,
         )
+
+    def chat(
+        self,
+        messages: "Iterable[Message]",
+        tokenizer: "Tokenizer",
+        sampler: "Optional[Sampler]" = None,
+        *,
+        template: Optional[str] = None,
+        **settings: Any,
+    ) -> "Generation":
+        """The assistant's answer to a list of messages, as a Generation: its text is what the assistant says.
+
+        The session keeps what it shares with the list, so that a conversation that grows is evaluated where it is new
+        only. messages and template: see encode_chat(). settings: those of generate(); stop_tokens default to
+        chat_stop_tokens().
+        """
+        from .chat import chat_stop_tokens, encode_chat
+
+        prompt = encode_chat(tokenizer, messages, template=template)
+        settings.setdefault("stop_tokens", chat_stop_tokens(tokenizer, template))
+        if len(prompt) > self.context_length:
+            raise ContextError(f"the chat has {len(prompt)} tokens; the session has {self.context_length} positions")
+        common = 0
+        for mine, wanted in zip(self.tokens, prompt[:-1]):
+            if mine != wanted:
+                break
+            common += 1
+        self.rewind(common)
+        return self.generate(prompt[common:], tokenizer, sampler, **settings)
 
 
 def _logits_mode(logits: str) -> int:
