@@ -6,6 +6,7 @@
 #include "format/tokenizer_bin.h"
 #include "model/tokenizer_splits.h"
 #include "model/tokenizer_words.h"
+#include "model/unicode.h"
 
 namespace proofinfer {
 
@@ -235,13 +236,10 @@ Status Tokenizer::add_units(Bytes text, Ids *ids, Failure *failure) const {
   return kOk;
 }
 
-// As llama.cpp does it: one unit is as many bytes as its first one announces, valid UTF-8 or not, and a space is U+2581.
+// As llama.cpp does it for valid UTF-8: one unit is a character, and a space is U+2581. A byte that begins no character is a unit by itself.
 Status Tokenizer::add_characters(Bytes text, Ids *ids, Failure *failure) const {
-  static const uint8_t kAnnounced[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4};
   for (size_t at = 0, length; at < text.count; at += length) {
-    size_t left = text.count - at;
-    length = kAnnounced[text.data[at] >> 4];
-    if (length > left) length = left;
+    length = first_char(text.data + at, text.count - at).bytes;
     if (text.data[at] == ' ') {
       if (Status status = add_space(ids, failure)) return status;
     } else if (const IdTable::Slot *slot = units_.find(unit_key(text.data + at, length))) {
