@@ -9,6 +9,7 @@
 #include "base/checksum.h"
 #include "harness.h"
 #include "support/checkpoint.h"
+#include "support/vocabulary_lies.h"
 
 using proofinfer_test::Format;
 using proofinfer_test::Shape;
@@ -150,11 +151,42 @@ void write_tokenizers() {
   write("tokenizer", "checkpoint", joined({200, 0}, legacy));
 }
 
+void write_vocabularies() {
+  using namespace proofinfer_test;
+  const Bytes all = {0, 0};
+  size_t count = 0;
+  write("tokenizer", "gguf_honest", joined(all, honest_file().bytes()));
+  write("tokenizer", "gguf_padded", joined({44, 1}, honest_file().bytes()));
+  write("tokenizer", "gguf_fewer", joined({5, 0}, honest_file().bytes()));
+  for (const VocabularyLie &lie : vocabulary_lies()) {
+    GgufFile file = honest_file();
+    lie.tell(&file);
+    write("tokenizer", "gguf_lie_" + std::to_string(count++), joined(all, file.bytes()));
+  }
+  RuleVocabulary words;
+  words.pre = "llama-bpe";
+  words.rules = {{"a", "b"}, {" ", "a"}};
+  words.others = {{letters_of(" the")}, {"<x>", 0, kUserDefined}, {"\xE6\x97\xA5"}, {"\xC4"}, {"\xC4z"}, {"<s>", 0, kControl}, {""}};
+  GgufFile file = rule_file(words);
+  file.add("tokenizer.ggml.bos_token_id", 262u), file.add("tokenizer.ggml.eos_token_id", 262u);
+  file.add("tokenizer.chat_template", "{{ messages }}");
+  write("tokenizer", "gguf_words", joined(all, file.bytes()));
+  const std::string space = "\xE2\x96\x81";
+  write("tokenizer", "gguf_scored",
+        joined(all, scored_file(scored_pieces({{space}, {"a", -1}, {space + "a", 1}, {"<x>", 0, kUserDefined}})).bytes()));
+  GgufFile bare;
+  bare.add("tokenizer.ggml.model", "llama");
+  bare.add("tokenizer.ggml.tokens", std::vector<std::string>{space, "a", "aa"});
+  write("tokenizer", "gguf_bare", joined(all, bare.bytes()));
+  write("tokenizer", "gguf_bare_padded", joined({9, 0}, bare.bytes()));
+}
+
 void write_texts() {
   const std::string texts[] = {"",
                                " ",
                                "the ab the",
                                "    Hello\n    Hello",
+                               "don't I'LL 12 1234567 x\r\n\n  y <x><s>abab",
                                "This is \xF0\x9F\xA6\x99.cpp",
                                "<s></s><0x41>",
                                "\xC3\xA9\xC3",
@@ -165,7 +197,9 @@ void write_texts() {
                                "\xE2\x96\x81x",
                                "\xED\xA0\x80 \xF4\x90\x80\x80"};
   for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-    write("text", "text_" + std::to_string(i), joined({uint8_t(i)}, text(texts[i])));
+    for (int vocabulary = 0; vocabulary < 6; vocabulary++)
+      write("text", "text_" + std::to_string(i) + "_" + std::to_string(vocabulary),
+            joined({uint8_t(vocabulary << 4 | (i & 15))}, text(texts[i])));
 }
 
 // Programs of the session target: random bytes with the useful operations in front, one for each format.
@@ -252,6 +286,7 @@ int main(int argc, char **argv) {
   write_bad_checkpoints();
   write_wrong_files();
   write_tokenizers();
+  write_vocabularies();
   write_texts();
   write_programs();
   write_states();
