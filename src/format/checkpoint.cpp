@@ -221,11 +221,12 @@ TensorInfo Checkpoint::packed_tensor(uint64_t index) const {
   const pi_checkpoint_layout &l = layout_;
   const PackedPlan &p = packed_plan_;
   uint64_t norms = 2 * l.n_layers + 1;
-  TensorInfo info{{}, 1, l.dim, kPackedHeaderBytes + index * l.dim * sizeof(float), l.dim * sizeof(float), false};
+  TensorInfo info{{}, 1, l.dim, kPackedHeaderBytes + index * l.dim * sizeof(float), l.dim * sizeof(float), "f32", false};
   if (index < norms - 1) return info.name = kind_name(index % 2 ? PI_FFN_NORM : PI_ATTENTION_NORM, index / 2), info;
   if (index == norms - 1) return info.name = kind_name(PI_FINAL_NORM, 0), info;
   uint64_t matrix = index - norms;
   info.quantized = quantized();
+  info.type = element_type_name();
   if (matrix >= 4 * l.n_layers) {
     uint64_t table = matrix - 4 * l.n_layers;
     info.name = kind_name(table ? PI_CLASSIFIER : PI_EMBEDDING, 0);
@@ -293,6 +294,7 @@ TensorInfo Checkpoint::tensor(uint64_t index) const {
   info.file_offset = span.offset + index * span.tensor_bytes;
   info.file_bytes = span.tensor_bytes;
   info.quantized = span.scales_bytes != 0;
+  info.type = info.quantized ? "q8_0" : "f32";
   return info;
 }
 

@@ -25,6 +25,7 @@ struct TensorInfo {
   TensorName name;
   uint64_t rows, columns;
   uint64_t file_offset, file_bytes;
+  const char *type;  // "f32", "q8_0", ...
   bool quantized;
 };
 

@@ -15,8 +15,9 @@ constexpr const char *kTypeNames[kGgufTypes] = {"u8",   "i8",     "u16",   "i16"
 constexpr uint8_t kTypeBytes[kGgufTypes] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
 constexpr GgufElement kElements[] = {
-    {"F32", 0, 1, 4},    {"F16", 1, 1, 2},       {"Q4_0", 2, 32, 18},    {"Q4_1", 3, 32, 20},    {"Q5_0", 6, 32, 22}, {"Q5_1", 7, 32, 24},
-    {"Q8_0", 8, 32, 34}, {"Q4_K", 12, 256, 144}, {"Q5_K", 13, 256, 176}, {"Q6_K", 14, 256, 210}, {"BF16", 30, 1, 2},
+    {"F32", "f32", 0, 1, 4},        {"F16", "f16", 1, 1, 2},        {"Q4_0", "q4_0", 2, 32, 18}, {"Q4_1", "q4_1", 3, 32, 20},
+    {"Q5_0", "q5_0", 6, 32, 22},    {"Q5_1", "q5_1", 7, 32, 24},    {"Q8_0", "q8_0", 8, 32, 34}, {"Q4_K", "q4_k", 12, 256, 144},
+    {"Q5_K", "q5_k", 13, 256, 176}, {"Q6_K", "q6_k", 14, 256, 210}, {"BF16", "bf16", 30, 1, 2},
 };
 // What other numbers mean, for messages.
 struct OtherElement {
@@ -201,6 +202,14 @@ Status GgufCursor::read_u64(uint64_t *value, const char *what, Failure *failure)
   return status;
 }
 
+Status GgufCursor::read_number(GgufType type, uint64_t *bits, const char *what, Failure *failure) {
+  unsigned char bytes[8] = {0};
+  size_t count = gguf_type_bytes(type);
+  Status status = read(bytes, count, what, failure);
+  *bits = is_signed(type) ? sign_extended(load_u64(bytes), count) : load_u64(bytes);
+  return status;
+}
+
 Status GgufCursor::read_text_bytes(uint64_t *bytes, const char *what, Failure *failure) {
   Status status = read_u64(bytes, what, failure);
   if (status == kOk && *bytes > left()) status = fail_truncated(what, at_, *bytes, left(), failure);
@@ -291,16 +300,12 @@ Status Gguf::read_value(GgufKey *key, GgufCursor *cursor, Failure *failure) {
     key->offset = cursor->at();
     return status == kOk ? cursor->skip(key->value, what, failure) : status;
   }
-  unsigned char bytes[8] = {0};
-  size_t count = gguf_type_bytes(key->type);
   key->offset = cursor->at();
-  status = cursor->read(bytes, count, what, failure);
-  if (status != kOk) return status;
-  key->value = is_signed(key->type) ? sign_extended(load_u64(bytes), count) : load_u64(bytes);
-  if (key->type == GgufType::kBool && key->value > 1)
-    return fail(failure, kFormat, "GGUF: %s at offset %llu is a bool of value %u; expected 0 or 1", what, (unsigned long long)key->offset,
-                bytes[0]);
-  return kOk;
+  status = cursor->read_number(key->type, &key->value, what, failure);
+  if (status == kOk && key->type == GgufType::kBool && key->value > 1)
+    status = fail(failure, kFormat, "GGUF: %s at offset %llu is a bool of value %llu; expected 0 or 1", what,
+                  (unsigned long long)key->offset, (unsigned long long)key->value);
+  return status;
 }
 
 Status Gguf::read_array(GgufKey *key, GgufCursor *cursor, Failure *failure) {

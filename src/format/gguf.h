@@ -29,6 +29,7 @@ size_t gguf_type_bytes(GgufType type);
 // An element type of tensors: a row is whole blocks of block_columns weights in block_bytes bytes.
 struct GgufElement {
   const char *name;  // as the format spells it: "F32", "Q4_K"
+  const char *text;  // as this library does: "f32", "q4_k"
   uint32_t type;     // as files number it
   uint16_t block_columns, block_bytes;
 };
@@ -141,6 +142,8 @@ class GgufCursor {
   Status skip(uint64_t bytes, const char *what, Failure *failure);
   Status read_u32(uint32_t *value, const char *what, Failure *failure);
   Status read_u64(uint64_t *value, const char *what, Failure *failure);
+  // One value of a type that is neither text nor array: its bits, those of signed ones extended.
+  Status read_number(GgufType type, uint64_t *bits, const char *what, Failure *failure);
   // The length of the text that comes next, which is there; then its bytes are read or skipped.
   Status read_text_bytes(uint64_t *bytes, const char *what, Failure *failure);
 
