@@ -252,7 +252,8 @@ PROOFINFER_API int32_t proofinfer_selftest(proofinfer_error **error);
 
 /* ---- Model ----------------------------------------------------------------------------------------------------------------------
  * Formats: llama2.c checkpoints: version 1 (float32) and version 2 (Q8_0 groups), known by their magic, and the legacy one (7 int32 header,
- * no magic), recognised by its exact size; and packed files, which proofinfer_convert writes: weights as they lie in memory, mapped instead of
+ * no magic), recognised by its exact size; GGUF files, versions 2 and 3, of the architecture "llama" with weights of the types F32, F16, BF16, Q8_0,
+ * Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K and Q6_K (docs/gguf.md); and packed files, which proofinfer_convert writes: weights as they lie in memory, mapped instead of
  * read. Opening one takes the time to check its header, and processes that open the same file share one copy of it.
  *
  * A packed file that is mapped must be left as it is while a model uses it (replacing it by renaming another one over it is safe): a changed weight
@@ -279,9 +280,9 @@ PROOFINFER_API void proofinfer_model_free(proofinfer_model *model);
 #define PROOFINFER_MODEL_N_KV_HEADS 5
 #define PROOFINFER_MODEL_VOCAB_SIZE 6
 #define PROOFINFER_MODEL_SEQ_LEN 7
-#define PROOFINFER_MODEL_HEAD_SIZE 8         /* dim / n_heads */
+#define PROOFINFER_MODEL_HEAD_SIZE 8         /* dim / n_heads; of a GGUF file what it says */
 #define PROOFINFER_MODEL_SHARED_CLASSIFIER 9 /* 1: the classifier is the embedding; 0: it has weights of its own */
-#define PROOFINFER_MODEL_GROUP_SIZE 10       /* elements a quantization group; 0: not quantized */
+#define PROOFINFER_MODEL_GROUP_SIZE 10       /* elements a quantization group of llama2.c's version 2; 0: another format */
 #define PROOFINFER_MODEL_FILE_BYTES 11       /* bytes of the checkpoint */
 #define PROOFINFER_MODEL_WEIGHT_BYTES 12     /* bytes of weights held in memory, padding included */
 #define PROOFINFER_MODEL_MEMORY_BYTES 13     /* all memory that the model holds */
@@ -292,13 +293,14 @@ PROOFINFER_API void proofinfer_model_free(proofinfer_model *model);
 PROOFINFER_API int32_t proofinfer_model_get_i64(const proofinfer_model *model, int32_t property, int64_t *value, proofinfer_error **error);
 
 /* Text properties of a model. */
-#define PROOFINFER_MODEL_FORMAT 1       /* "llama2.c legacy", "llama2.c version 1", "llama2.c version 2", "proofinfer packed" */
-#define PROOFINFER_MODEL_ELEMENT_TYPE 2 /* "f32", "q8_0" */
+#define PROOFINFER_MODEL_FORMAT \
+  1 /* "llama2.c legacy", "llama2.c version 1", "llama2.c version 2", "proofinfer packed", "GGUF version 3", ... */
+#define PROOFINFER_MODEL_ELEMENT_TYPE 2 /* of the matrices: "f32", "f16", "bf16", "q8_0", "q4_1", "q6_k", ...; "mixed": several */
 #define PROOFINFER_MODEL_ISA 3          /* the kernel set in use */
 /* A text property: static, NUL-terminated; NULL for another property or a NULL model. */
 PROOFINFER_API const char *proofinfer_model_get_text(const proofinfer_model *model, int32_t property);
 
-/* The tensors of the checkpoint in file order: index in [0, count). A packed file has some of them in one matrix: "layers.3.qkv", "layers.3.w13". */
+/* The tensors of the file in its order: index in [0, count). GGUF files have names of their own: "blk.3.attn_q.weight". A packed file has some of them in one matrix: "layers.3.qkv", "layers.3.w13". */
 PROOFINFER_API size_t proofinfer_model_tensor_count(const proofinfer_model *model);
 /* The name of a tensor, for example "layers.3.wq". Errors: E_ARGUMENT, E_BUFFER. */
 PROOFINFER_API int32_t proofinfer_model_tensor_name(const proofinfer_model *model, size_t index, char *buffer, size_t capacity,
@@ -312,6 +314,19 @@ PROOFINFER_API int32_t proofinfer_model_tensor_name(const proofinfer_model *mode
 PROOFINFER_API int32_t proofinfer_model_tensor_get_i64(const proofinfer_model *model, size_t index, int32_t property, int64_t *value,
                                                        proofinfer_error **error);
 
+/* The element type of a tensor, as PROOFINFER_MODEL_ELEMENT_TYPE has it: static, NUL-terminated; NULL for another index or a NULL model. */
+PROOFINFER_API const char *proofinfer_model_tensor_type(const proofinfer_model *model, size_t index);
+
+/* The metadata of a GGUF file in its order: index in [0, count). Files of other formats have none: 0. */
+PROOFINFER_API size_t proofinfer_model_metadata_count(const proofinfer_model *model);
+/* The name of a key, for example "llama.block_count": bytes as the file has them. Errors: E_ARGUMENT, E_BUFFER. */
+PROOFINFER_API int32_t proofinfer_model_metadata_key(const proofinfer_model *model, size_t index, char *buffer, size_t capacity,
+                                                     size_t *needed, proofinfer_error **error);
+/* The value of a key as text for people: a number in decimal, true or false, a text as it is up to 8192 bytes, of an array the first 8 elements; what is
+ * left out is counted at the end. Bytes as the file has them: UTF-8 if it keeps to the format. Errors: E_ARGUMENT, E_BUFFER. */
+PROOFINFER_API int32_t proofinfer_model_metadata_text(const proofinfer_model *model, size_t index, char *buffer, size_t capacity,
+                                                      size_t *needed, proofinfer_error **error);
+
 /* Checkpoint formats that can be written. */
 #define PROOFINFER_FORMAT_LEGACY 0
 #define PROOFINFER_FORMAT_VERSION_1 1
@@ -320,7 +335,8 @@ PROOFINFER_API int32_t proofinfer_model_tensor_get_i64(const proofinfer_model *m
 /* Writes the checkpoint at path `from` to path `to` in another format, row by row in little memory, under a temporary name that is renamed at
  * the end: `to` is whole or unchanged. group_size: 0 but for VERSION_2, where 0 means the largest power of two up to 64 that divides dim and
  * hidden_dim. Quantizing: scale = largest magnitude of the group / 127, q = w / scale rounded half to even. The legacy format's unused RoPE tables are
- * written as zeros. `to` names nothing or a regular file, which is replaced and whose permissions stay. cancel: nullable; progress in bytes written.
+ * written as zeros. `from` may be a GGUF file whose weights are F32, F16 and BF16 (not for PACKED) if the format can say all that it does: epsilon 1e-5,
+ * RoPE base 10000, no scaling, n_heads * head_size = dim; else E_UNSUPPORTED, which names the first thing that does not fit. `to` names nothing or a regular file, which is replaced and whose permissions stay. cancel: nullable; progress in bytes written.
  * Errors: those of proofinfer_model_open; E_ARGUMENT (format, group_size: the message says what would divide), E_NOT_FINITE (quantizing: names
  * tensor and row), E_IO (writing; `to` is a link, a device, a pipe or a directory). */
 PROOFINFER_API int32_t proofinfer_convert(const char *from, size_t from_bytes, const char *to, size_t to_bytes, int32_t format,

@@ -39,6 +39,7 @@ type Tensor struct {
 	Rows, Columns         int64
 	FileOffset, FileBytes int64
 	Quantized             bool
+	Type                  string // for example "f32"
 }
 
 // OpenModel loads the checkpoint at a path. Scope of the options: model.
@@ -125,6 +126,35 @@ func (m *Model) Tensors() ([]Tensor, error) {
 	return tensors, nil
 }
 
+// Metadata gives the keys of a GGUF file and their values as text, long ones cut; files of other formats have none.
+func (m *Model) Metadata() (map[string]string, error) {
+	p, err := m.h.acquire()
+	if err != nil {
+		return nil, err
+	}
+	defer m.h.release()
+	ptr := (*C.proofinfer_model)(p)
+	metadata := map[string]string{}
+	for i := C.size_t(0); i < C.proofinfer_model_metadata_count(ptr); i++ {
+		key, err := bytesOut(func(buffer *C.char, capacity C.size_t, needed *C.size_t) error {
+			var object *C.proofinfer_error
+			return failure(C.proofinfer_model_metadata_key(ptr, i, buffer, capacity, needed, &object), object)
+		})
+		if err != nil {
+			return nil, err
+		}
+		value, err := bytesOut(func(buffer *C.char, capacity C.size_t, needed *C.size_t) error {
+			var object *C.proofinfer_error
+			return failure(C.proofinfer_model_metadata_text(ptr, i, buffer, capacity, needed, &object), object)
+		})
+		if err != nil {
+			return nil, err
+		}
+		metadata[string(key)] = string(value)
+	}
+	return metadata, nil
+}
+
 func readTensor(ptr *C.proofinfer_model, index C.size_t) (Tensor, error) {
 	name, err := bytesOut(func(buffer *C.char, capacity C.size_t, needed *C.size_t) error {
 		var object *C.proofinfer_error
@@ -142,5 +172,6 @@ func readTensor(ptr *C.proofinfer_model, index C.size_t) (Tensor, error) {
 		Name: string(name), Rows: number(C.PROOFINFER_TENSOR_ROWS), Columns: number(C.PROOFINFER_TENSOR_COLUMNS),
 		FileOffset: number(C.PROOFINFER_TENSOR_FILE_OFFSET), FileBytes: number(C.PROOFINFER_TENSOR_FILE_BYTES),
 		Quantized: number(C.PROOFINFER_TENSOR_IS_QUANTIZED) == 1,
+		Type:      C.GoString(C.proofinfer_model_tensor_type(ptr, index)),
 	}, nil
 }

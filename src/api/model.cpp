@@ -22,10 +22,15 @@ static int32_t load_model(Call *call, Source *source, const proofinfer_options *
 // Packs in memory: the file is what a loaded model holds.
 static Status pack_file(Source *source, const char *to, size_t to_bytes, int32_t group_size, Cancel *cancel, Failure *failure) {
   if (group_size != 0) return fail(failure, kArgument, "group_size is %d; expected 0 for the packed format", group_size);
-  Checkpoint checkpoint;
-  Status status = checkpoint.open(source, failure);
-  if (status == kOk && checkpoint.packed()) return fail(failure, kUnsupported, "this is a packed file already");
   Account account(MemoryHooks(), 0);
+  ModelFile file;
+  Status status = file.open(source, &account, failure);
+  if (status == kOk && file.packed()) return fail(failure, kUnsupported, "this is a packed file already");
+  if (status == kOk && file.is_gguf())
+    return fail(failure, kUnsupported,
+                "packed files hold float32 weights and the int8 groups of llama2.c's version 2: a GGUF file cannot be packed. If its "
+                "weights are F32, F16 "
+                "or BF16, it may be converted to version 1 or 2 first");
   Sink sink;
   if (status == kOk) status = sink.open(to, to_bytes, &account, failure);
   Model *loaded = nullptr;
@@ -37,18 +42,17 @@ static Status pack_file(Source *source, const char *to, size_t to_bytes, int32_t
 }
 
 static Status convert_file(Source *source, const char *to, size_t to_bytes, const ConvertTarget &target, Cancel *cancel, Failure *failure) {
-  Checkpoint checkpoint;
-  Status status = checkpoint.open(source, failure);
-  if (status != kOk) return status;
   Account account(MemoryHooks(), 0);
+  ModelFile file;
+  Status status = file.open(source, &account, failure);
   Sink sink;
-  status = sink.open(to, to_bytes, &account, failure);
-  if (status == kOk) status = convert(checkpoint, source, target, &sink, &account, cancel, failure);
+  if (status == kOk) status = sink.open(to, to_bytes, &account, failure);
+  if (status == kOk) status = convert(file, source, target, &sink, &account, cancel, failure);
   return status == kOk ? sink.commit(failure) : status;
 }
 
 static Status get_i64(const Model &m, int32_t property, int64_t *value, Failure *failure) {
-  const pi_checkpoint_layout &layout = m.checkpoint().layout();
+  const ModelShape &shape = m.file().shape();
   switch (property) {
     case PROOFINFER_MODEL_DIM: *value = static_cast<int64_t>(m.dim()); return kOk;
     case PROOFINFER_MODEL_HIDDEN_DIM: *value = static_cast<int64_t>(m.hidden_dim()); return kOk;
@@ -58,12 +62,12 @@ static Status get_i64(const Model &m, int32_t property, int64_t *value, Failure 
     case PROOFINFER_MODEL_VOCAB_SIZE: *value = static_cast<int64_t>(m.vocab_size()); return kOk;
     case PROOFINFER_MODEL_SEQ_LEN: *value = static_cast<int64_t>(m.seq_len()); return kOk;
     case PROOFINFER_MODEL_HEAD_SIZE: *value = static_cast<int64_t>(m.head_size()); return kOk;
-    case PROOFINFER_MODEL_SHARED_CLASSIFIER: *value = layout.shared_classifier; return kOk;
+    case PROOFINFER_MODEL_SHARED_CLASSIFIER: *value = shape.shared_classifier; return kOk;
     case PROOFINFER_MODEL_GROUP_SIZE: *value = static_cast<int64_t>(m.group_size()); return kOk;
-    case PROOFINFER_MODEL_FILE_BYTES: *value = static_cast<int64_t>(m.checkpoint().file_bytes()); return kOk;
+    case PROOFINFER_MODEL_FILE_BYTES: *value = static_cast<int64_t>(m.file().file_bytes()); return kOk;
     case PROOFINFER_MODEL_WEIGHT_BYTES: *value = static_cast<int64_t>(m.weight_bytes()); return kOk;
     case PROOFINFER_MODEL_MEMORY_BYTES: *value = static_cast<int64_t>(m.account()->used_bytes()); return kOk;
-    case PROOFINFER_MODEL_PARAMETER_COUNT: *value = static_cast<int64_t>(m.checkpoint().parameter_count()); return kOk;
+    case PROOFINFER_MODEL_PARAMETER_COUNT: *value = static_cast<int64_t>(m.file().parameter_count()); return kOk;
     case PROOFINFER_MODEL_IS_MAPPED: *value = m.mapped(); return kOk;
     case PROOFINFER_MODEL_THREADS: *value = static_cast<int64_t>(m.pool()->thread_count()); return kOk;
     default: return fail(failure, kArgument, "property is %d; expected a PROOFINFER_MODEL_ integer property", property);
@@ -71,7 +75,7 @@ static Status get_i64(const Model &m, int32_t property, int64_t *value, Failure 
 }
 
 static Status check_tensor(const Model &m, size_t index, Failure *failure) {
-  uint64_t count = m.checkpoint().tensor_count();
+  uint64_t count = m.file().tensor_count();
   if (index < count) return kOk;
   return fail(failure, kArgument, "tensor index is %zu; expected 0 to %llu", index, (unsigned long long)count - 1);
 }
@@ -79,7 +83,7 @@ static Status check_tensor(const Model &m, size_t index, Failure *failure) {
 static Status get_tensor_i64(const Model &m, size_t index, int32_t property, int64_t *value, Failure *failure) {
   Status status = check_tensor(m, index, failure);
   if (status != kOk) return status;
-  TensorInfo tensor = m.checkpoint().tensor(index);
+  TensorInfo tensor = m.file().tensor(index);
   switch (property) {
     case PROOFINFER_TENSOR_ROWS: *value = static_cast<int64_t>(tensor.rows); return kOk;
     case PROOFINFER_TENSOR_COLUMNS: *value = static_cast<int64_t>(tensor.columns); return kOk;
@@ -88,6 +92,13 @@ static Status get_tensor_i64(const Model &m, size_t index, int32_t property, int
     case PROOFINFER_TENSOR_IS_QUANTIZED: *value = tensor.quantized; return kOk;
     default: return fail(failure, kArgument, "property is %d; expected a PROOFINFER_TENSOR_ property", property);
   }
+}
+
+static Status check_key(const Model &m, size_t index, Failure *failure) {
+  size_t count = m.file().metadata().count();
+  if (index < count) return kOk;
+  if (count == 0) return fail(failure, kArgument, "metadata index is %zu; the file has no metadata", index);
+  return fail(failure, kArgument, "metadata index is %zu; expected 0 to %zu", index, count - 1);
 }
 
 }  // namespace proofinfer
@@ -142,8 +153,8 @@ const char *proofinfer_model_get_text(const proofinfer_model *model, int32_t pro
   const Model *m = call.object<const Model>(model, "model");
   if (!m) return nullptr;
   switch (property) {
-    case PROOFINFER_MODEL_FORMAT: return m->checkpoint().format_name();
-    case PROOFINFER_MODEL_ELEMENT_TYPE: return m->checkpoint().element_type_name();
+    case PROOFINFER_MODEL_FORMAT: return m->file().format_name();
+    case PROOFINFER_MODEL_ELEMENT_TYPE: return m->file().element_type_name();
     case PROOFINFER_MODEL_ISA: return m->kernels()->name;
     default: return nullptr;
   }
@@ -152,7 +163,7 @@ const char *proofinfer_model_get_text(const proofinfer_model *model, int32_t pro
 size_t proofinfer_model_tensor_count(const proofinfer_model *model) {
   Call call(nullptr);
   const Model *m = call.object<const Model>(model, "model");
-  return m ? static_cast<size_t>(m->checkpoint().tensor_count()) : 0;
+  return m ? static_cast<size_t>(m->file().tensor_count()) : 0;
 }
 
 int32_t proofinfer_model_tensor_name(const proofinfer_model *model, size_t index, char *buffer, size_t capacity, size_t *needed,
@@ -161,7 +172,7 @@ int32_t proofinfer_model_tensor_name(const proofinfer_model *model, size_t index
   if (needed) *needed = 0;
   const Model *m = call.object<const Model>(model, "model");
   if (!m || check_tensor(*m, index, call.failure()) != kOk) return call.end();
-  TensorInfo tensor = m->checkpoint().tensor(index);
+  TensorInfo tensor = m->file().tensor(index);
   return call.end(call.put(tensor.name.text, strlen(tensor.name.text), 1, buffer, capacity, needed, "tensor name"));
 }
 
@@ -172,6 +183,39 @@ int32_t proofinfer_model_tensor_get_i64(const proofinfer_model *model, size_t in
   const Model *m = call.object<const Model>(model, "model");
   if (!m || !call.need(value, "value")) return call.end();
   return call.end(get_tensor_i64(*m, index, property, value, call.failure()));
+}
+
+const char *proofinfer_model_tensor_type(const proofinfer_model *model, size_t index) {
+  Call call(nullptr);
+  const Model *m = call.object<const Model>(model, "model");
+  return m && index < m->file().tensor_count() ? m->file().tensor(index).type : nullptr;
+}
+
+size_t proofinfer_model_metadata_count(const proofinfer_model *model) {
+  Call call(nullptr);
+  const Model *m = call.object<const Model>(model, "model");
+  return m ? m->file().metadata().count() : 0;
+}
+
+int32_t proofinfer_model_metadata_key(const proofinfer_model *model, size_t index, char *buffer, size_t capacity, size_t *needed,
+                                      proofinfer_error **error) {
+  Call call(error);
+  if (needed) *needed = 0;
+  const Model *m = call.object<const Model>(model, "model");
+  if (!m || check_key(*m, index, call.failure()) != kOk) return call.end();
+  const Gguf &gguf = m->file().gguf().gguf();
+  const GgufKey &key = gguf.key(index);
+  return call.end(call.put(gguf.name(key), key.name_bytes, 1, buffer, capacity, needed, "metadata key"));
+}
+
+int32_t proofinfer_model_metadata_text(const proofinfer_model *model, size_t index, char *buffer, size_t capacity, size_t *needed,
+                                       proofinfer_error **error) {
+  Call call(error);
+  if (needed) *needed = 0;
+  const Model *m = call.object<const Model>(model, "model");
+  if (!m || check_key(*m, index, call.failure()) != kOk) return call.end();
+  const GgufMetadata &metadata = m->file().metadata();
+  return call.end(call.put(metadata.value(index), metadata.value_bytes(index), 1, buffer, capacity, needed, "metadata value"));
 }
 
 }  // extern "C"

@@ -100,6 +100,15 @@ inline void to_host_f32(float *values, size_t count) {
 #endif
 }
 
+// The same of 16-bit numbers.
+inline void to_host_u16(uint16_t *values, size_t count) {
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+  for (size_t i = 0; i < count; i++) values[i] = static_cast<uint16_t>(values[i] << 8 | values[i] >> 8);
+#else
+  (void)values, (void)count;
+#endif
+}
+
 }  // namespace proofinfer
 
 #endif

@@ -41,6 +41,12 @@ struct Tensor {
   int64_t file_offset = 0;
   int64_t file_bytes = 0;
   bool is_quantized = false;
+  std::string type;
+};
+
+// A key of the file's metadata.
+struct Entry {
+  std::string key, value;
 };
 
 struct SessionSize {
@@ -65,8 +71,22 @@ std::vector<Tensor> read_tensors(const proofinfer_model *model) {
     tensors[i].file_offset = tensor_property(model, i, PROOFINFER_TENSOR_FILE_OFFSET);
     tensors[i].file_bytes = tensor_property(model, i, PROOFINFER_TENSOR_FILE_BYTES);
     tensors[i].is_quantized = tensor_property(model, i, PROOFINFER_TENSOR_IS_QUANTIZED) != 0;
+    if (const char *type = proofinfer_model_tensor_type(model, i)) tensors[i].type = type;
   }
   return tensors;
+}
+
+std::vector<Entry> read_metadata(const proofinfer_model *model) {
+  std::vector<Entry> entries(proofinfer_model_metadata_count(model));
+  for (size_t i = 0; i < entries.size(); i++) {
+    read_text(entries[i].key, [&](char *buffer, size_t capacity, size_t *needed, proofinfer_error **error) {
+      return proofinfer_model_metadata_key(model, i, buffer, capacity, needed, error);
+    });
+    read_text(entries[i].value, [&](char *buffer, size_t capacity, size_t *needed, proofinfer_error **error) {
+      return proofinfer_model_metadata_text(model, i, buffer, capacity, needed, error);
+    });
+  }
+  return entries;
 }
 
 // What one sequence costs at the library's default context.
@@ -89,13 +109,39 @@ std::string shape_text(const Tensor &tensor) {
 std::string tensor_table(const std::vector<Tensor> &tensors) {
   size_t name_width = 6;
   for (const Tensor &tensor : tensors) name_width = std::max(name_width, tensor.name.size());
-  const auto line = [&](const std::string &name, const std::string &shape, const std::string &offset, const std::string &bytes) {
-    return padded(name, name_width, false) + padded(shape, 17, true) + padded(offset, 16, true) + padded(bytes, 16, true) + "\n";
+  const auto line = [&](const std::string &name, const std::string &type, const std::string &shape, const std::string &offset,
+                        const std::string &bytes) {
+    return padded(name, name_width, false) + padded(type, 6, true) + padded(shape, 17, true) + padded(offset, 16, true) +
+           padded(bytes, 16, true) + "\n";
   };
-  std::string table = line("tensor", "rows x columns", "file offset", "file bytes");
+  std::string table = line("tensor", "type", "rows x columns", "file offset", "file bytes");
   for (const Tensor &tensor : tensors)
-    table += line(tensor.name, shape_text(tensor), std::to_string(tensor.file_offset), std::to_string(tensor.file_bytes));
+    table += line(tensor.name, tensor.type, shape_text(tensor), std::to_string(tensor.file_offset), std::to_string(tensor.file_bytes));
   return table;
+}
+
+// Values on one line each, nothing that a terminal would obey, the beginning of long ones.
+std::string shown(const std::string &value) {
+  constexpr size_t kMost = 100;
+  std::string text;
+  for (const char c : value) {
+    const unsigned char byte = static_cast<unsigned char>(c);
+    if (text.size() >= kMost && (byte & 0xC0) != 0x80) return text + " ...";
+    if (c == '\n')
+      text += "\\n";
+    else
+      text += byte < 0x20 || byte == 0x7f ? '?' : c;
+  }
+  return text;
+}
+
+std::string metadata_table(const std::vector<Entry> &entries) {
+  if (entries.empty()) return "";
+  size_t width = 0;
+  for (const Entry &entry : entries) width = std::max(width, shown(entry.key).size());
+  std::string table;
+  for (const Entry &entry : entries) table += padded(shown(entry.key), width + 2, false) + shown(entry.value) + "\n";
+  return table + "\n";
 }
 
 std::string as_tables(const LoadedModel &model, const SessionSize &session) {
@@ -111,17 +157,25 @@ std::string as_tables(const LoadedModel &model, const SessionSize &session) {
   }
   text += row("one session", std::to_string(session.memory_bytes) + " bytes (" + bytes_text(static_cast<double>(session.memory_bytes)) +
                                  ") for " + std::to_string(session.context_length) + " positions");
-  return text + "\n" + tensor_table(read_tensors(model.model.get()));
+  return text + "\n" + metadata_table(read_metadata(model.model.get())) + tensor_table(read_tensors(model.model.get()));
 }
 
 void write_tensor(JsonWriter &json, const Tensor &tensor) {
   json.open_object();
   json.text("name", tensor.name);
+  json.text("type", tensor.type);
   json.integer("rows", tensor.rows);
   json.integer("columns", tensor.columns);
   json.integer("file_offset", tensor.file_offset);
   json.integer("file_bytes", tensor.file_bytes);
   json.boolean("is_quantized", tensor.is_quantized);
+  json.close_object();
+}
+
+void write_entry(JsonWriter &json, const Entry &entry) {
+  json.open_object();
+  json.text("key", entry.key);
+  json.text("value", entry.value);
   json.close_object();
 }
 
@@ -139,6 +193,10 @@ std::string as_json(const LoadedModel &model, const SessionSize &session) {
   json.integer("context_length", static_cast<int64_t>(session.context_length));
   json.integer("memory_bytes", static_cast<int64_t>(session.memory_bytes));
   json.close_object();
+  const std::vector<Entry> metadata = read_metadata(model.model.get());
+  json.open_array("metadata");
+  for (const Entry &entry : metadata) write_entry(json, entry);
+  json.close_array();
   json.open_array("tensors");
   for (const Tensor &tensor : read_tensors(model.model.get())) write_tensor(json, tensor);
   json.close_array();

@@ -13,7 +13,7 @@ constexpr int32_t kDefaultGroupSize = 64;
 constexpr uint64_t kPartWeights = 1 << 18;
 
 struct Converter {
-  const Checkpoint &from;
+  const ModelFile &from;
   Source *source;
   Sink *sink;
   Account *account;
@@ -26,6 +26,7 @@ struct Converter {
   Buffer<int8_t> quants{};  // [part]
 
   Status plan(const ConvertTarget &target);
+  Status check_gguf();
   Status choose_group_size(const ConvertTarget &target, int32_t *group_size);
   Status allocate();
   Status write_header();
@@ -44,8 +45,27 @@ Status Converter::choose_group_size(const ConvertTarget &target, int32_t *group_
   if (target.format != PI_FORMAT_V2 && target.group_size != 0)
     return fail(failure, kArgument, "group_size is %d; expected 0 for a format that is not quantized", target.group_size);
   if (target.format != PI_FORMAT_V2 || target.group_size != 0) return kOk;
-  const pi_checkpoint_layout &shape = from.layout();
+  const ModelShape &shape = from.shape();
   for (*group_size = kDefaultGroupSize; shape.dim % (uint64_t)*group_size || shape.hidden_dim % (uint64_t)*group_size;) *group_size /= 2;
+  return kOk;
+}
+
+// Everything that a checkpoint of llama2.c cannot say.
+Status Converter::check_gguf() {
+  const ModelShape &shape = from.shape();
+  constexpr const char *kWhat = "this GGUF file does not fit the formats of llama2.c:";
+  for (uint64_t i = 0; i < from.tensor_count(); i++) {
+    TensorInfo tensor = from.tensor(i);
+    if (tensor.quantized)
+      return fail(failure, kUnsupported, "%s tensor %s is of the type %s; expected f32, f16 or bf16", kWhat, tensor.name.text, tensor.type);
+  }
+  if (shape.q_dim() != shape.dim)
+    return fail(failure, kUnsupported, "%s %llu heads of %llu elements; expected the embedding's %llu in all", kWhat,
+                (unsigned long long)shape.n_heads, (unsigned long long)shape.head_size, (unsigned long long)shape.dim);
+  if (shape.rms_epsilon != kLlama2cEpsilon)
+    return fail(failure, kUnsupported, "%s the epsilon of its norms is another than 0.00001", kWhat);
+  if (shape.rope_base != kLlama2cRopeBase || shape.rope_factor != 1.0f || from.gguf().rope_factors())
+    return fail(failure, kUnsupported, "%s its RoPE has another base than 10000, or is scaled", kWhat);
   return kOk;
 }
 
@@ -54,7 +74,9 @@ Status Converter::plan(const ConvertTarget &target) {
     return fail(failure, kUnsupported, "this is a packed file, which is not converted; the checkpoint that it was made from can be");
   if (target.format < PI_FORMAT_LEGACY || target.format > PI_FORMAT_V2)
     return fail(failure, kArgument, "format is %d; expected 0 (legacy), 1, 2 or 3 (packed)", target.format);
-  const pi_checkpoint_layout &shape = from.layout();
+  Status status = from.is_gguf() ? check_gguf() : kOk;
+  if (status != kOk) return status;
+  const ModelShape &shape = from.shape();
   pi_checkpoint_header header;
   header.format = target.format;
   header.dim = (int32_t)shape.dim;
@@ -66,7 +88,7 @@ Status Converter::plan(const ConvertTarget &target) {
   if (target.format == PI_FORMAT_LEGACY && !shape.shared_classifier) header.vocab_size = -header.vocab_size;
   header.seq_len = (int32_t)shape.seq_len;
   header.shared_classifier = shape.shared_classifier;
-  Status status = choose_group_size(target, &header.group_size);
+  status = choose_group_size(target, &header.group_size);
   if (status != kOk) return status;
   int kind = 0;
   switch (pi_checkpoint_plan(&header, &to, &kind)) {
@@ -81,7 +103,7 @@ Status Converter::plan(const ConvertTarget &target) {
 }
 
 Status Converter::allocate() {
-  const pi_checkpoint_layout &shape = from.layout();
+  const ModelShape &shape = from.shape();
   uint64_t widest = shape.dim > shape.hidden_dim ? shape.dim : shape.hidden_dim;
   size_t part = static_cast<size_t>(widest > kPartWeights ? widest : kPartWeights);
   Status status = weights.allocate(account, part, "conversion buffer", failure);
@@ -108,10 +130,12 @@ Status Converter::write_header() {
 }
 
 Status Converter::read_floats(int kind, uint64_t index, uint64_t row, uint64_t count) {
-  const pi_tensor_span &span = from.layout().spans[kind];
-  if (span.scales_bytes == 0) return from.read_rows(source, kind, index, row, count, weights.data(), failure);
-  Status status = from.read_quantized_rows(source, kind, index, row, count, quants.data(), scales.data(), failure);
-  size_t gs = static_cast<size_t>(from.layout().group_size), all = static_cast<size_t>(count * span.columns);
+  if (from.is_gguf()) return from.gguf().read_floats(source, from.gguf().tensor(kind, index), row, count, weights.data(), failure);
+  const Checkpoint &checkpoint = from.checkpoint();
+  const pi_tensor_span &span = checkpoint.layout().spans[kind];
+  if (span.scales_bytes == 0) return checkpoint.read_rows(source, kind, index, row, count, weights.data(), failure);
+  Status status = checkpoint.read_quantized_rows(source, kind, index, row, count, quants.data(), scales.data(), failure);
+  size_t gs = static_cast<size_t>(checkpoint.layout().group_size), all = static_cast<size_t>(count * span.columns);
   for (size_t i = 0; status == kOk && i < all; i++) weights[i] = static_cast<float>(quants[i]) * scales[i / gs];
   return status;
 }
@@ -134,7 +158,7 @@ Status Converter::quantize(int kind, uint64_t index, uint64_t row, uint64_t coun
     }
     if (probe != 0.0f)  // NaN
       return fail(failure, kNotFinite, "row %llu of tensor %s has a weight that is NaN or infinite; it cannot be quantized",
-                  (unsigned long long)(row + first / columns), from.kind_name(kind, index).text);
+                  (unsigned long long)(row + first / columns), Checkpoint::kind_name(kind, index).text);
     float scale = most / 127.0f;
     scales[first / gs] = scale;
     for (size_t i = 0; i < gs; i++) {
@@ -166,8 +190,8 @@ Status Converter::write_quants(int kind, uint64_t index, uint64_t row, uint64_t 
 
 Status Converter::convert_rows(int kind, uint64_t index, uint64_t row, uint64_t count) {
   bool quantized = to.spans[kind].scales_bytes != 0;
-  if (quantized && from.layout().group_size == to.group_size) {
-    Status status = from.read_quantized_rows(source, kind, index, row, count, quants.data(), scales.data(), failure);
+  if (quantized && from.group_size() == to.group_size) {
+    Status status = from.checkpoint().read_quantized_rows(source, kind, index, row, count, quants.data(), scales.data(), failure);
     return status == kOk ? write_quants(kind, index, row, count) : status;
   }
   Status status = read_floats(kind, index, row, count);
@@ -219,7 +243,7 @@ Status Converter::write_tensors() {
 
 }  // namespace
 
-Status convert(const Checkpoint &from, Source *source, const ConvertTarget &target, Sink *sink, Account *account, Cancel *cancel,
+Status convert(const ModelFile &from, Source *source, const ConvertTarget &target, Sink *sink, Account *account, Cancel *cancel,
                Failure *failure) {
   FpScope contract;
   Converter converter{from, source, sink, account, cancel, failure};

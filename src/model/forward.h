@@ -33,13 +33,13 @@ size_t scores_count(const Model &model, size_t context_length);
 // Floats between the logits of two positions: vocab_size filled up to a whole panel, so that kernels may write whole panels.
 size_t logits_stride(const Model &model);
 
-// Quantized activations: dwords of four int8, scales and sums a group.
+// Quantized activations: dwords of four int8, scales and sums a group; for block types two sums, of the halves of a group.
 struct QuantizedRows {
   Buffer<uint32_t> q;    // [rows][groups][gs4 / 4]
   Buffer<float> scales;  // [rows][groups]
-  Buffer<int32_t> sums;  // [rows][groups]
+  Buffer<int32_t> sums;  // [rows][groups][1 or 2]
 
-  Status allocate(Account *account, size_t rows, size_t columns, size_t group_size, Failure *failure);
+  Status allocate(Account *account, size_t rows, size_t columns, size_t group_size, size_t group_sums, Failure *failure);
 };
 
 // Activations of up to row_capacity() rows; made once, used by one pass at a time.
@@ -61,13 +61,13 @@ class Workspace {
   static constexpr size_t kLogitsRows = kRowBlock;  // rows of the classifier's input computed side by side
 
   size_t row_capacity_ = 0;
-  size_t qkv_stride_ = 0, hidden_stride_ = 0, dim_stride_ = 0;
+  size_t qkv_stride_ = 0, hidden_stride_ = 0, dim_stride_ = 0, input_stride_ = 0;
   Buffer<float> x_;          // [rows][dim_stride]: the residual stream
-  Buffer<float> normed_;     // [rows][dim_stride]: input of the matrices; attention output
+  Buffer<float> normed_;     // [rows][input_stride]: input of the matrices, [dim]; attention output, [q_dim]
   Buffer<float> projected_;  // [rows][dim_stride]: output of o and w2
   Buffer<float> qkv_;        // [rows][qkv_stride]
   Buffer<float> hidden_;     // [rows][hidden_stride]: outputs of w1, then of w3
-  Buffer<float> blocks_;     // [rows / 8][max(dim, hidden_dim)][8]: activations side by side; float32 weights only
+  Buffer<float> blocks_;     // [rows / 8][columns of the widest matrix][8]: activations side by side; float32 and 16-bit weights only
   QuantizedRows quants_;     // quantized weights only: activations row by row, then side by side
   QuantizedRows quant_blocks_;
   Buffer<float> angles_;  // [rows][2][head_size / 2]: cosines, sines

@@ -22,10 +22,9 @@ Status advance(Cancel *cancel, uint64_t done, uint64_t total, const char *what, 
 }  // namespace
 
 Status Model::load_packed(Source *source, const Settings &settings, Cancel *cancel, Failure *failure) {
-  const PackedPlan &plan = checkpoint_.packed_plan();
+  const PackedPlan &plan = file_.checkpoint().packed_plan();
   if (plan.file_bytes > SIZE_MAX) return fail(failure, kMemory, "packed file: more bytes than this machine can address");
-  layer_bytes_ = static_cast<size_t>(plan.layer_bytes);
-  fingerprint_.store(checkpoint_.packed_fingerprint(), std::memory_order_relaxed);
+  fingerprint_.store(file_.checkpoint().packed_fingerprint(), std::memory_order_relaxed);
   bool map = settings.map != 0 && source->is_file() && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
   Status status = advance(cancel, 0, source->size_bytes(), "opening", failure);
   if (status == kOk) status = map ? source->map(&mapping_, failure) : read_packed(source, cancel, failure);
@@ -38,17 +37,17 @@ Status Model::load_packed(Source *source, const Settings &settings, Cancel *canc
     uint64_t found = 0;
     status = compute_fingerprint(cancel, &found, failure);
     if (status != kOk) return status;
-    if (found != checkpoint_.packed_fingerprint())
+    if (found != file_.checkpoint().packed_fingerprint())
       return fail(failure, kFormat,
                   "packed file: its shape or its weights were changed: their fingerprint is %016llx; by its header it is %016llx",
-                  (unsigned long long)found, (unsigned long long)checkpoint_.packed_fingerprint());
+                  (unsigned long long)found, (unsigned long long)file_.checkpoint().packed_fingerprint());
   }
   if (cancel) cancel->set_progress(source->size_bytes(), source->size_bytes());
   return kOk;
 }
 
 Status Model::read_packed(Source *source, Cancel *cancel, Failure *failure) {
-  const PackedPlan &plan = checkpoint_.packed_plan();
+  const PackedPlan &plan = file_.checkpoint().packed_plan();
   Status status = weights_.allocate(account(), static_cast<size_t>(plan.weights_bytes), "weights", failure);
   if (status == kOk) status = norms_.allocate(account(), static_cast<size_t>(plan.norms_count), "norm weights", failure);
   if (status == kOk) status = source->read(kPackedHeaderBytes, norms_.data(), norms_.count() * sizeof(float), "norm weights", failure);
@@ -66,10 +65,11 @@ Status Model::read_packed(Source *source, Cancel *cancel, Failure *failure) {
 }
 
 Status Model::write_packed(Sink *sink, Cancel *cancel, Failure *failure) const {
+  const pi_checkpoint_layout &layout = file_.checkpoint().layout();
   PackedPlan plan;
-  if (!plan.plan(checkpoint_.layout())) return fail(failure, kMemory, "packed file: more bytes than a file can have");
+  if (!plan.plan(layout)) return fail(failure, kMemory, "packed file: more bytes than a file can have");
   unsigned char header[kPackedHeaderBytes];
-  write_packed_header(checkpoint_.layout(), plan, fingerprint(), header);
+  write_packed_header(layout, plan, fingerprint(), header);
   Status status = sink->write(0, header, sizeof(header), failure);
   size_t norms_bytes = norms_count_ * sizeof(float);
   // Parts of whole blocks, and of 64 bytes: a block is a multiple of them.

@@ -21,7 +21,7 @@ struct ShapeFields {
   explicit ShapeFields(const Model &m)
       : values{m.dim(),     m.hidden_dim(), m.n_layers(),
                m.n_heads(), m.n_kv_heads(), m.vocab_size(),
-               m.seq_len(), m.group_size(), m.checkpoint().layout().shared_classifier != 0} {}
+               m.seq_len(), m.group_size(), m.file().shape().shared_classifier} {}
 };
 
 Status check_model(const Model &model, const unsigned char *header, Failure *failure) {

@@ -161,6 +161,8 @@ TEST(ApiArguments, null_is_freed_and_asked_without_harm) {
   EXPECT_STREQ(proofinfer_error_message(nullptr), "");
   EXPECT_EQ(proofinfer_model_get_text(nullptr, PROOFINFER_MODEL_FORMAT), nullptr);
   EXPECT_EQ(proofinfer_model_tensor_count(nullptr), 0u);
+  EXPECT_EQ(proofinfer_model_tensor_type(nullptr, 0), nullptr);
+  EXPECT_EQ(proofinfer_model_metadata_count(nullptr), 0u);
   EXPECT_EQ(proofinfer_tokenizer_vocab_size(nullptr), -1);
   EXPECT_EQ(proofinfer_tokenizer_bos(nullptr), -1);
   EXPECT_EQ(proofinfer_tokenizer_eos(nullptr), -1);

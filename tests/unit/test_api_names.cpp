@@ -105,6 +105,8 @@ TEST(ApiNames, a_parameter_that_is_missing_is_named) {
   EXPECT_MISSING("value", proofinfer_model_get_i64, model, PROOFINFER_MODEL_DIM, nullptr);
   EXPECT_MISSING("model", proofinfer_model_tensor_name, nullptr, size_t(0), text, sizeof(text), &needed);
   EXPECT_MISSING("model", proofinfer_model_tensor_get_i64, nullptr, size_t(0), PROOFINFER_TENSOR_ROWS, &value);
+  EXPECT_MISSING("model", proofinfer_model_metadata_key, nullptr, size_t(0), text, sizeof(text), &needed);
+  EXPECT_MISSING("model", proofinfer_model_metadata_text, nullptr, size_t(0), text, sizeof(text), &needed);
   EXPECT_MISSING("value", proofinfer_model_tensor_get_i64, model, size_t(0), PROOFINFER_TENSOR_ROWS, nullptr);
   EXPECT_MISSING("tokenizer", proofinfer_tokenizer_open, "x", size_t(1), vocab_size, nullptr, nullptr);
   EXPECT_MISSING("path", proofinfer_tokenizer_open, nullptr, size_t(1), vocab_size, nullptr, &made_tokenizer);

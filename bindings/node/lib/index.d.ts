@@ -172,6 +172,7 @@ export interface Tensor {
   fileOffset: number;
   fileBytes: number;
   quantized: boolean;
+  type: string;
 }
 type Bytes = ArrayBufferView | ArrayBuffer | SharedArrayBuffer;
 
@@ -193,6 +194,8 @@ export class Model {
   readonly vocabSize: number;
   /** The tensors of the checkpoint in file order. */
   tensors(): Tensor[];
+  /** The keys of a GGUF file and their values as text, long ones cut; empty for other formats. */
+  metadata(): Map<string, string>;
   /** Makes an empty session. */
   createSession(options?: SessionOptions): Promise<Session>;
   /** Makes a batch with room for maxRows tokens a pass, 1 to 4096. */

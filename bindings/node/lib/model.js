@@ -74,8 +74,20 @@ export class Model extends Owner {
       const tensor = { name: bytesOf('model_tensor_name', [pointer, index]).toString() };
       TENSOR_NUMBERS.forEach((name, i) => (tensor[name] = number('model_tensor_get_i64', pointer, index, i + 1)));
       tensor.quantized = tensor.quantized === 1;
+      tensor.type = native().model_tensor_type(pointer, index);
       return tensor;
     });
+  }
+
+  /** The keys of a GGUF file and their values as text, long ones cut; empty for other formats. */
+  metadata() {
+    const pointer = pointerOf(this, Model);
+    return new Map(
+      Array.from({ length: Number(native().model_metadata_count(pointer)) }, (_, index) => [
+        bytesOf('model_metadata_key', [pointer, index]).toString(),
+        bytesOf('model_metadata_text', [pointer, index]).toString(),
+      ])
+    );
   }
 
   /** Makes an empty session; its room is reserved on a pool thread. */

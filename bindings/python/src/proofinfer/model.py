@@ -49,6 +49,7 @@ class Tensor(NamedTuple):
     file_offset: int
     file_bytes: int
     is_quantized: bool
+    type: str
 
 
 class Model(Owner):
@@ -226,6 +227,7 @@ class Model(Owner):
             values["file_offset"],
             values["file_bytes"],
             bool(values["is_quantized"]),
+            library().model_tensor_type(self._handle, index).decode(),
         )
 
     def score(
@@ -268,6 +270,18 @@ class Model(Owner):
             scores.append(values[begin : begin + len(tokens)].tolist())
             begin += len(tokens)
         return scores
+
+    @property
+    def metadata(self) -> Dict[str, str]:
+        """The keys of a GGUF file and their values as text, long ones cut; empty for other formats."""
+        native = library()
+        pairs = range(native.model_metadata_count(self._handle))
+        return {
+            read_bytes(native.model_metadata_key, self._handle, i).decode(errors="replace"): read_bytes(
+                native.model_metadata_text, self._handle, i
+            ).decode(errors="replace")
+            for i in pairs
+        }
 
     def session(
         self,
