@@ -13,7 +13,7 @@ struct Writer {
   size_t capacity, bytes;
 
   void put(const char *text, size_t count) {
-    if (bytes + count <= capacity) memcpy(to + bytes, text, count);
+    if (to && bytes + count <= capacity) memcpy(to + bytes, text, count);
     bytes += count;
   }
   void put(const char *text) { put(text, strlen(text)); }

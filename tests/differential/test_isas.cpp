@@ -8,6 +8,7 @@
 #include <map>
 
 #include "support/checkpoint.h"
+#include "support/gguf_model.h"
 #include "support/handles.h"
 #include "support/random.h"
 
@@ -24,7 +25,42 @@ struct Drawn {
   int32_t group_size = 0;  // 0: float32
   std::vector<uint8_t> file;
   bool has_minus_128 = false;
+  std::string type = "f32";
+  bool own_head_size = false;  // GGUF: dim is not n_heads * head_size
 };
+
+// A GGUF file of one element type or of three, tensor by tensor.
+Drawn draw_gguf(Random &random) {
+  GgufToy toy;
+  auto draw_type = [&random] { return std::string(kGgufElements[random.below(std::size(kGgufElements))].name); };
+  toy.types = {draw_type()};
+  bool mixed = random.chance(40);
+  while (mixed && toy.types.size() < 3) toy.types.push_back(draw_type());
+  uint32_t block = 1;  // columns are whole blocks of every type
+  for (const std::string &type : toy.types) block = std::max(block, uint32_t(gguf_element_named(type).columns));
+  toy.n_kv_heads = random.pick({1u, 2u, 3u});
+  toy.n_heads = toy.n_kv_heads * random.pick({1u, 2u, 3u});
+  toy.head_size = block == 1 ? random.pick({2u, 6u, 10u, 16u}) : block / (block % toy.n_heads == 0 ? toy.n_heads : 1);
+  toy.dim = toy.head_size * toy.n_heads;
+  Drawn d;
+  d.own_head_size = random.chance(40);
+  if (d.own_head_size) toy.dim = block == 1 ? uint32_t(random.between(3, 50)) : block;
+  toy.hidden_dim = block == 1 ? uint32_t(random.between(1, 70)) : block;
+  toy.n_layers = block == 256 ? 1 : random.pick({1u, 2u});
+  toy.vocab_size = uint32_t(random.between(5, 60));
+  toy.context_length = random.chance(35) ? uint32_t(random.between(65, 140)) : uint32_t(random.between(8, 40));
+  toy.shared_classifier = random.chance(60);
+  toy.epsilon = random.pick({1e-5f, 1e-6f, 0.01f});
+  toy.rope_base = random.pick({10000.0f, 100000.0f, 500000.0f});
+  if (random.chance(30)) toy.rope[0] = 4.0f;
+  if (random.chance(30)) toy.rope[1] = 1.0f, toy.rope[2] = 8.0f;
+  d.file = toy_gguf(toy, random.next()).bytes();
+  d.type = mixed ? "mixed" : toy.types[0];
+  d.shape = {int32_t(toy.dim),           int32_t(toy.hidden_dim), int32_t(toy.n_layers),
+             int32_t(toy.n_heads),       int32_t(toy.n_kv_heads), int32_t(toy.vocab_size) * (toy.shared_classifier ? 1 : -1),
+             int32_t(toy.context_length)};
+  return d;
+}
 
 Drawn draw_model(Random &random) {
   Drawn d;
@@ -46,6 +82,7 @@ Drawn draw_model(Random &random) {
   d.shape.seq_len = random.chance(35) ? int32_t(random.between(65, 140)) : int32_t(random.between(8, 40));
   uint64_t seed = random.next();
   d.file = d.group_size ? version2_checkpoint(d.shape, seed, d.group_size) : legacy_checkpoint(d.shape, seed);
+  if (d.group_size) d.type = "groups";
   if (d.group_size && random.chance(50)) {
     // Some int8 weights of the embedding become -128, which no quantizer writes and every kernel must take.
     size_t begin = 256 + 4 * size_t(d.shape.dim) * (2 * size_t(d.shape.n_layers) + 1);
@@ -187,7 +224,7 @@ TEST(Isas, any_combination_gives_the_bits_of_scalar_alone) {
   std::map<std::string, size_t> histogram;
   for (uint64_t drawn = 0; drawn < total;) {
     Random random(seed ^ (drawn / kCombinationsPerModel * 0x2545F4914F6CDD1Du));
-    Drawn d = draw_model(random);
+    Drawn d = random.chance(40) ? draw_gguf(random) : draw_model(random);
     Expected expected = expect_plain(d, random, 8);
     for (size_t k = 0; k < kCombinationsPerModel && drawn < total; k++, drawn++) {
       const std::string &isa = isas[drawn % isas.size()];
@@ -195,7 +232,8 @@ TEST(Isas, any_combination_gives_the_bits_of_scalar_alone) {
       size_t sessions = random.between(1, 8);
       SCOPED_TRACE("seed " + std::to_string(seed) + ", combination " + std::to_string(drawn) + ": " + isa + ", threads " +
                    std::to_string(threads) + ", sessions " + std::to_string(sessions) + ", dim " + std::to_string(d.shape.dim) +
-                   ", hidden_dim " + std::to_string(d.shape.hidden_dim) + ", group_size " + std::to_string(d.group_size));
+                   ", hidden_dim " + std::to_string(d.shape.hidden_dim) + ", group_size " + std::to_string(d.group_size) + ", type " +
+                   d.type);
       Model model = open_with(d.file, isa, threads);
       ASSERT_TRUE(model);
       Walk walk(model, expected, random, sessions);
@@ -203,7 +241,8 @@ TEST(Isas, any_combination_gives_the_bits_of_scalar_alone) {
       histogram["isa " + isa]++;
       histogram["sessions " + std::to_string(sessions)]++;
       histogram["threads " + std::string(threads > 1 ? "> 1" : "1")]++;
-      histogram[d.group_size ? "type q8_0" : "type f32"]++;
+      histogram["type " + d.type]++;
+      histogram["head size of its own"] += d.own_head_size;
       histogram["head size 2"] += d.shape.head_size() == 2;
       histogram["rows not divisible by 16"] += d.shape.dim % 16 || d.shape.hidden_dim % 16 || d.shape.vocab() % 16;
       histogram["group size not divisible by 4"] += d.group_size % 4 != 0;
