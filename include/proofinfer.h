@@ -344,7 +344,7 @@ PROOFINFER_API int32_t proofinfer_convert(const char *from, size_t from_bytes, c
 
 /* ---- Tokenizer ------------------------------------------------------------------------------------------------------------------ */
 
-/* Opens the tokenizer of a GGUF file (models `llama` and `gpt2`; docs/design.md lists the pre-tokenizers), or llama2.c's tokenizer.bin.
+/* Opens the tokenizer of a GGUF file (models `llama` and `gpt2`; docs/tokenizers.md lists the pre-tokenizers), or llama2.c's tokenizer.bin.
  * vocab_size (0 and up): how many pieces, usually the model's vocab_size. A tokenizer.bin has no count: that many, at least 1, are read; the file
  * must have them, further bytes are allowed and ignored. A GGUF file knows: 0 takes what it has, and where a model has more rows than that, the
  * further ids are empty control pieces.

@@ -303,7 +303,11 @@ def main() -> None:
     parser.add_argument("--tokenizer-bin", type=Path, help="llama2.c's tokenizer.bin of 32000 pieces")
     parser.add_argument("--texts", type=int, default=3000, help="drawn texts a comparison")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
+    parser.add_argument("--write-llama", type=Path, help="write --tokenizer-bin there as a `llama` vocabulary, and that is all")
     arguments = parser.parse_args()
+    if arguments.write_llama:
+        write_llama(arguments.write_llama, arguments.tokenizer_bin)
+        return
     print(f"seed {arguments.seed}, Unicode of this Python {unicodedata.unidata_version}")
     draw = random.Random(arguments.seed)
     texts = HAND_WRITTEN + [drawn_text(draw) for _ in range(arguments.texts)]

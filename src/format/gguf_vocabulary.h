@@ -1,7 +1,7 @@
 // The tokenizer.* keys of a GGUF file -> a validated vocabulary. Reading: one thread at a time.
 //
 // tokenizer.ggml.model `llama` and `gpt2` are read; the latter with the pre-tokenizers of kPreTokenizers (gguf_vocabulary.cpp, listed in
-// docs/design.md). Any other is kUnsupported, with what it is and what is supported. tokens are required, and merges for `gpt2`; scores,
+// docs/tokenizers.md). Any other is kUnsupported, with what it is and what is supported. tokens are required, and merges for `gpt2`; scores,
 // token_type, the special ids, the flags add_bos_token, add_eos_token and add_space_prefix, and tokenizer.chat_template may be absent.
 #ifndef PROOFINFER_FORMAT_GGUF_VOCABULARY_H
 #define PROOFINFER_FORMAT_GGUF_VOCABULARY_H
