@@ -60,7 +60,7 @@ const uint8_t kUnicodeBlockOf[kUnicodeBlockCount] = {{
 {rows(index)}
 }};
 
-const uint8_t kUnicodeClasses[{len(blocks)}][kUnicodeBlock / 2] = {{
+const uint8_t kUnicodeClasses[{len(blocks)} * kUnicodeBlock / 2] = {{
 {rows(packed)}
 }};
 // clang-format on

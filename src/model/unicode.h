@@ -22,12 +22,12 @@ Char first_char(const unsigned char *text, size_t bytes);
 // unicode_table.cpp
 constexpr size_t kUnicodeBlock = 128, kUnicodeBlockCount = 1608;
 extern const uint8_t kUnicodeBlockOf[kUnicodeBlockCount];
-extern const uint8_t kUnicodeClasses[][kUnicodeBlock / 2];
+extern const uint8_t kUnicodeClasses[];  // one block after another
 
 inline CharClass class_of(uint32_t code) {
   size_t block = code / kUnicodeBlock;
   if (block >= kUnicodeBlockCount) return CharClass::kOther;
-  unsigned pair = kUnicodeClasses[kUnicodeBlockOf[block]][code % kUnicodeBlock / 2];
+  unsigned pair = kUnicodeClasses[kUnicodeBlockOf[block] * (kUnicodeBlock / 2) + code % kUnicodeBlock / 2];
   return static_cast<CharClass>(code & 1 ? pair >> 4 : pair & 15);
 }
 
