@@ -36,10 +36,10 @@ uint32_t ask_cpu() {
   uint32_t c = 0;
   uint32_t d = 0;
   if (!__get_cpuid_count(1, 0, &a, &b, &c, &d)) return found;
-  bool fma = bit(c, 12);
+  bool needed = bit(c, 12) && bit(c, 29);        // FMA, F16C
   if (!bit(c, 27) || !bit(c, 28)) return found;  // OSXSAVE, AVX
   uint32_t states = saved_states();
-  if ((states & kAvxStates) != kAvxStates || !fma) return found;
+  if ((states & kAvxStates) != kAvxStates || !needed) return found;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !bit(b, 5)) return found;
   found |= kAvx2;
   bool avx512 = bit(b, 16) && bit(b, 17) && bit(b, 30) && bit(b, 31);  // F, DQ, BW, VL

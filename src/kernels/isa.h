@@ -6,9 +6,11 @@
 #if defined(__OPTIMIZE__)
 #define PI_INLINE static inline __attribute__((always_inline))
 #define PI_LAMBDA_INLINE __attribute__((always_inline))
+#define PI_INLINE_MEMBER inline __attribute__((always_inline))
 #else
 #define PI_INLINE static inline
 #define PI_LAMBDA_INLINE
+#define PI_INLINE_MEMBER inline
 #endif
 
 // Before a loop of few, constant trips over registers: without it an array of registers may end up in memory below -O3.

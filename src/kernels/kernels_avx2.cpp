@@ -1,8 +1,9 @@
-// AVX2 with FMA: two registers a panel.
+// AVX2 with FMA and F16C: two registers a panel.
 #include <immintrin.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/block_layout.h"
 #include "kernels/blocks_scalar.h"
 #include "kernels/elementary_tables.h"
 #include "kernels/elementary_vector.h"
@@ -159,33 +160,44 @@ PI_INLINE void store_bytes(int8_t *p, Quads x) {
 #include "kernels/kernels_body.h"
 #include "kernels/kernels_q8_body.h"
 
+PI_INLINE __m128i load_16_bytes(const unsigned char *p) { return _mm_load_si128(reinterpret_cast<const __m128i *>(p)); }
+PI_INLINE __m128i load_8_bytes(const unsigned char *p) { return _mm_loadl_epi64(reinterpret_cast<const __m128i *>(p)); }
+PI_INLINE Reg load_f16(const unsigned char *p) { return _mm256_cvtph_ps(load_16_bytes(p)); }
+PI_INLINE Reg load_bf16(const unsigned char *p) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(load_16_bytes(p)), 16));
+}
+PI_INLINE Reg load_u8(const unsigned char *p) { return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(load_8_bytes(p))); }
+PI_INLINE Reg load_s8(const unsigned char *p) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(load_8_bytes(p))); }
+
+using Codes = __m256i;
+using Products = __m256i;
+
+constexpr size_t kPanelsAtOnce = 2;
+constexpr size_t kMaxRowsBlocks = 4;
+
+PI_INLINE Quads quads_set1(int32_t x) { return _mm256_set1_epi32(x); }
+PI_INLINE Codes load_codes(const unsigned char *p) { return _mm256_load_si256(reinterpret_cast<const __m256i *>(p)); }
+PI_INLINE Codes codes_and(Codes a, Codes b) { return _mm256_and_si256(a, b); }
+PI_INLINE Codes codes_or(Codes a, Codes b) { return _mm256_or_si256(a, b); }
+PI_INLINE Codes codes_set1(int x) { return _mm256_set1_epi8(static_cast<char>(x)); }
+template <int kUp>
+PI_INLINE Codes codes_shift(Codes x) {
+  if constexpr (kUp > 0) return _mm256_slli_epi16(x, kUp);
+  return _mm256_srli_epi16(x, -kUp);
+}
+PI_INLINE Products products_zero() { return _mm256_setzero_si256(); }
+PI_INLINE Products products_add(Products acc, Codes w, Inputs x) { return _mm256_add_epi16(acc, _mm256_maddubs_epi16(w, x)); }
+PI_INLINE Quads products_fold(Quads acc, Products p) { return _mm256_add_epi32(acc, _mm256_madd_epi16(p, _mm256_set1_epi16(1))); }
+constexpr size_t products_that_fit(int most) { return static_cast<size_t>(0x7fff / (2 * 127 * most)); }
+
+#include "kernels/kernels_blocks_body.h"
+
 }  // namespace
 
-const Kernels kAvx2Kernels = {"avx2",
-                              matvec_f32,
-                              matmul_f32,
-                              rmsnorm_f32,
-                              rope_angles_f32,
-                              rope_f32,
-                              scores_f32,
-                              softmax_f32,
-                              mix_f32,
-                              swiglu_f32,
-                              add_f32,
-                              divide_f32,
-                              canonical_nan_f32,
-                              pack_f32,
-                              quantize_q8,
-                              matvec_q8,
-                              matmul_q8,
-                              pack_q8,
-                              matvec_half_scalar,
-                              matmul_half_scalar,
-                              pack_half_scalar,
-                              quantize_blocks_scalar,
-                              matvec_blocks_scalar,
-                              matmul_blocks_scalar,
-                              pack_blocks};
+const Kernels kAvx2Kernels = {
+    "avx2",      matvec_f32,  matmul_f32,       rmsnorm_f32,       rope_angles_f32, rope_f32,      scores_f32, softmax_f32, mix_f32,
+    swiglu_f32,  add_f32,     divide_f32,       canonical_nan_f32, pack_f32,        quantize_q8,   matvec_q8,  matmul_q8,   pack_q8,
+    matvec_half, matmul_half, pack_half_scalar, quantize_blocks,   matvec_blocks,   matmul_blocks, pack_blocks};
 
 const ElementaryForms kAvx2Elementary = {exp_f32, sin_f32, cos_f32};
 

@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/block_layout.h"
 #include "kernels/blocks_scalar.h"
 #include "kernels/elementary_tables.h"
 #include "kernels/elementary_vector.h"
@@ -136,12 +137,12 @@ PI_INLINE Inputs load_inputs(const int8_t *p) {
 }
 #if defined(__AVX512VNNI__)
 // The instruction multiplies unsigned by signed: flipping the sign bit adds 128 to each weight.
-PI_INLINE Weights load_weights(const int8_t *p) { return _mm512_xor_si512(_mm512_load_si512(p), _mm512_set1_epi8(-128)); }
+PI_INLINE Weights load_weights(const int8_t *p) { return _mm512_xor_si512(_mm512_loadu_si512(p), _mm512_set1_epi8(-128)); }
 PI_INLINE Quads dot4(Quads acc, Weights w, Inputs x) { return _mm512_dpbusd_epi32(acc, w, x); }
 PI_INLINE Quads dots_start(int32_t sum) { return _mm512_set1_epi32(-128 * sum); }
 #else
 // |w| times x with the sign of w: two products are at most 2 * 128 * 127, which int16 holds, so nothing saturates.
-PI_INLINE Weights load_weights(const int8_t *p) { return _mm512_load_si512(p); }
+PI_INLINE Weights load_weights(const int8_t *p) { return _mm512_loadu_si512(p); }
 PI_INLINE Quads dot4(Quads acc, Weights w, Inputs x) {
   __m512i signed_x = _mm512_mask_sub_epi8(x, _mm512_movepi8_mask(w), _mm512_setzero_si512(), x);
   __m512i pairs = _mm512_maddubs_epi16(_mm512_abs_epi8(w), signed_x);
@@ -163,33 +164,54 @@ PI_INLINE void store_bytes(int8_t *p, Quads x) { _mm_storeu_si128(reinterpret_ca
 #include "kernels/kernels_body.h"
 #include "kernels/kernels_q8_body.h"
 
+// All memory below is aligned to 32 bytes at least, mostly not to 64.
+PI_INLINE Reg load_f16(const unsigned char *p) { return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i *>(p))); }
+PI_INLINE Reg load_bf16(const unsigned char *p) {
+  __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i *>(p)));
+  return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+}
+PI_INLINE Reg load_u8(const unsigned char *p) {
+  return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i *>(p))));
+}
+PI_INLINE Reg load_s8(const unsigned char *p) {
+  return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i *>(p))));
+}
+
+using Codes = __m512i;
+using Products = __m512i;
+
+constexpr size_t kPanelsAtOnce = 4;
+constexpr size_t kMaxRowsBlocks = 8;
+
+PI_INLINE Quads quads_set1(int32_t x) { return _mm512_set1_epi32(x); }
+PI_INLINE Codes load_codes(const unsigned char *p) { return _mm512_loadu_si512(p); }
+PI_INLINE Codes codes_and(Codes a, Codes b) { return _mm512_and_si512(a, b); }
+PI_INLINE Codes codes_or(Codes a, Codes b) { return _mm512_or_si512(a, b); }
+PI_INLINE Codes codes_set1(int x) { return _mm512_set1_epi8(static_cast<char>(x)); }
+template <int kUp>
+PI_INLINE Codes codes_shift(Codes x) {
+  if constexpr (kUp > 0) return _mm512_slli_epi16(x, kUp);
+  return _mm512_srli_epi16(x, -kUp);
+}
+PI_INLINE Products products_zero() { return _mm512_setzero_si512(); }
+#if defined(__AVX512VNNI__)
+PI_INLINE Products products_add(Products acc, Codes w, Inputs x) { return _mm512_dpbusd_epi32(acc, w, x); }
+PI_INLINE Quads products_fold(Quads acc, Products p) { return _mm512_add_epi32(acc, p); }
+constexpr size_t products_that_fit(int most) { return static_cast<size_t>(0x7fffffff / (4 * 127 * most)); }
+#else
+PI_INLINE Products products_add(Products acc, Codes w, Inputs x) { return _mm512_add_epi16(acc, _mm512_maddubs_epi16(w, x)); }
+PI_INLINE Quads products_fold(Quads acc, Products p) { return _mm512_add_epi32(acc, _mm512_madd_epi16(p, _mm512_set1_epi16(1))); }
+constexpr size_t products_that_fit(int most) { return static_cast<size_t>(0x7fff / (2 * 127 * most)); }
+#endif
+
+#include "kernels/kernels_blocks_body.h"
+
 }  // namespace
 
-const Kernels PI_KERNELS = {PI_NAME,
-                            matvec_f32,
-                            matmul_f32,
-                            rmsnorm_f32,
-                            rope_angles_f32,
-                            rope_f32,
-                            scores_f32,
-                            softmax_f32,
-                            mix_f32,
-                            swiglu_f32,
-                            add_f32,
-                            divide_f32,
-                            canonical_nan_f32,
-                            pack_f32,
-                            quantize_q8,
-                            matvec_q8,
-                            matmul_q8,
-                            pack_q8,
-                            matvec_half_scalar,
-                            matmul_half_scalar,
-                            pack_half_scalar,
-                            quantize_blocks_scalar,
-                            matvec_blocks_scalar,
-                            matmul_blocks_scalar,
-                            pack_blocks};
+const Kernels PI_KERNELS = {
+    PI_NAME,     matvec_f32,  matmul_f32,       rmsnorm_f32,       rope_angles_f32, rope_f32,      scores_f32, softmax_f32, mix_f32,
+    swiglu_f32,  add_f32,     divide_f32,       canonical_nan_f32, pack_f32,        quantize_q8,   matvec_q8,  matmul_q8,   pack_q8,
+    matvec_half, matmul_half, pack_half_scalar, quantize_blocks,   matvec_blocks,   matmul_blocks, pack_blocks};
 
 const ElementaryForms PI_FORMS = {exp_f32, sin_f32, cos_f32};
 

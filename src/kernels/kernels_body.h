@@ -25,16 +25,24 @@ constexpr size_t kColumnChunk = 2048;
 constexpr size_t kGroupBytes = 256 * 1024;
 
 // A prefetch never faults, so the address may lie behind the matrix, where the next one often is.
-PI_INLINE void prefetch(const float *base, size_t floats_ahead) {
-  __builtin_prefetch(reinterpret_cast<const void *>(reinterpret_cast<uintptr_t>(base) + floats_ahead * sizeof(float)));
+template <typename T>
+PI_INLINE void prefetch(const T *base, size_t ahead) {
+  __builtin_prefetch(reinterpret_cast<const void *>(reinterpret_cast<uintptr_t>(base) + ahead * sizeof(T)));
 }
 
 // ---- matrices ----
 
+// An element type of weights: how it is stored, and how a register of it is read.
+struct F32 {
+  using Stored = float;
+  static PI_INLINE_MEMBER Reg load(const float *p) { return load_panel(p); }
+};
+
 // Some panels times some activations.
+template <typename E>
 struct Block {
-  const float *panels;  // the first column in question of the first panel
-  size_t panel_stride;  // floats from panel to panel
+  const typename E::Stored *panels;  // the first column in question of the first panel
+  size_t panel_stride;               // elements from panel to panel
   size_t columns;
   const float *x;  // [columns][step of the kernel]
   float *out;      // [rows][out_stride]
@@ -42,16 +50,16 @@ struct Block {
   bool resume;  // go on with the sums in out
 };
 
-template <size_t P, size_t R, size_t kStep>
-PI_INLINE void add_column(const Block &b, size_t j, size_t ahead, Reg (&sums)[P][R][kPanelRegs]) {
-  const float *column = b.panels + j * kPanelRows;
+template <size_t P, size_t R, size_t kStep, typename E>
+PI_INLINE void add_column(const Block<E> &b, size_t j, size_t ahead, Reg (&sums)[P][R][kPanelRegs]) {
+  const typename E::Stored *column = b.panels + j * kPanelRows;
   Reg w[P][kPanelRegs];
   PI_UNROLL
   for (size_t p = 0; p < P; p++) {
-    const float *rows = column + p * b.panel_stride;
+    const typename E::Stored *rows = column + p * b.panel_stride;
     prefetch(rows, ahead);
     PI_UNROLL
-    for (size_t k = 0; k < kPanelRegs; k++) w[p][k] = load_panel(rows + k * kLanes);
+    for (size_t k = 0; k < kPanelRegs; k++) w[p][k] = E::load(rows + k * kLanes);
   }
   PI_UNROLL
   for (size_t r = 0; r < R; r++) {
@@ -64,9 +72,9 @@ PI_INLINE void add_column(const Block &b, size_t j, size_t ahead, Reg (&sums)[P]
   }
 }
 
-template <size_t P, size_t R, size_t kStep>
-void panel_block(const Block &block) {
-  const Block b = block;  // a copy that no store can change
+template <size_t P, size_t R, size_t kStep, typename E>
+void panel_block(const Block<E> &block) {
+  const Block<E> b = block;  // a copy that no store can change
   Reg sums[P][R][kPanelRegs];
   PI_UNROLL
   for (size_t p = 0; p < P; p++) {
@@ -78,7 +86,8 @@ void panel_block(const Block &block) {
     }
   }
   // the first lines of the next P panels are asked for at the end of these
-  size_t near = b.columns < kPrefetchLines ? b.columns : kPrefetchLines;
+  constexpr size_t kNear = kPrefetchLines * sizeof(float) / sizeof(typename E::Stored);
+  size_t near = b.columns < kNear ? b.columns : kNear;
   size_t to_next = (P - 1) * b.panel_stride + near * kPanelRows;
   size_t j = 0;
   for (; j < b.columns - near; j++) add_column<P, R, kStep>(b, j, near * kPanelRows, sums);
@@ -101,8 +110,8 @@ constexpr size_t max_panels() {
 }
 
 // panel_block for a number of panels from 1 to P.
-template <size_t P, size_t R, size_t kStep>
-void block_of_panels(const Block &b, size_t panel_count) {
+template <size_t P, size_t R, size_t kStep, typename E>
+void block_of_panels(const Block<E> &b, size_t panel_count) {
   if (panel_count == P) {
     panel_block<P, R, kStep>(b);
   } else if constexpr (P > 1) {
@@ -111,8 +120,8 @@ void block_of_panels(const Block &b, size_t panel_count) {
 }
 
 // All panels of a block in nearly equal parts that R rows have registers for.
-template <size_t R, size_t kStep>
-void all_panels(Block b, size_t panel_count) {
+template <size_t R, size_t kStep, typename E>
+void all_panels(Block<E> b, size_t panel_count) {
   constexpr size_t kMost = max_panels<R>();
   size_t parts = panel_count / kMost + (panel_count % kMost != 0);
   for (; parts > 0; parts--) {
@@ -125,12 +134,12 @@ void all_panels(Block b, size_t panel_count) {
 }
 
 void matvec_f32(const float *panels, size_t panel_count, size_t n, const float *x, float *out) {
-  all_panels<1, 1>(Block{panels, n * kPanelRows, n, x, out, 0, false}, panel_count);
+  all_panels<1, 1>(Block<F32>{panels, n * kPanelRows, n, x, out, 0, false}, panel_count);
 }
 
 // all_panels for a number of rows from 1 to R.
 template <size_t R>
-void block_of_rows(const Block &b, size_t panel_count, size_t row_count) {
+void block_of_rows(const Block<F32> &b, size_t panel_count, size_t row_count) {
   if (row_count == R) {
     all_panels<R, kRowBlock>(b, panel_count);
   } else if constexpr (R > 1) {
@@ -139,12 +148,12 @@ void block_of_rows(const Block &b, size_t panel_count, size_t row_count) {
 }
 
 // All rows, with panels and columns that stay in the cache meanwhile. x_blocks: the first column in question of the first block.
-void rows_of_group(Block b, size_t panel_count, size_t n, const float *x_blocks, size_t row_count) {
+void rows_of_group(Block<F32> b, size_t panel_count, size_t n, const float *x_blocks, size_t row_count) {
   for (size_t row = 0; row < row_count;) {
     size_t lane = row % kRowBlock;
     size_t left = row_count - row < kRowBlock - lane ? row_count - row : kRowBlock - lane;
     size_t rows = left < kMaxRows ? left : kMaxRows;
-    Block part = b;
+    Block<F32> part = b;
     part.x = x_blocks + (row - lane) * n + lane;
     part.out = b.out + row * b.out_stride;
     block_of_rows<kMaxRows>(part, panel_count, rows);
@@ -154,7 +163,7 @@ void rows_of_group(Block b, size_t panel_count, size_t n, const float *x_blocks,
 
 void matmul_f32(const float *panels, size_t panel_count, size_t n, const float *x_blocks, size_t row_count, float *out, size_t out_stride) {
   if (n == 0) {
-    rows_of_group(Block{panels, 0, 0, x_blocks, out, out_stride, false}, panel_count, n, x_blocks, row_count);
+    rows_of_group(Block<F32>{panels, 0, 0, x_blocks, out, out_stride, false}, panel_count, n, x_blocks, row_count);
     return;
   }
   size_t chunk = n < kColumnChunk ? n : kColumnChunk;
@@ -166,7 +175,7 @@ void matmul_f32(const float *panels, size_t panel_count, size_t n, const float *
     size_t count = panel_count - panel < group ? panel_count - panel : group;
     for (size_t column = 0; column < n; column += chunk) {
       size_t columns = n - column < chunk ? n - column : chunk;
-      Block b = {
+      Block<F32> b = {
           panels + (panel * n + column) * kPanelRows, n * kPanelRows, columns, nullptr, out + panel * kPanelRows, out_stride, column > 0};
       rows_of_group(b, count, n, x_blocks + column * kRowBlock, row_count);
     }

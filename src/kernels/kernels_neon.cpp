@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/block_layout.h"
 #include "kernels/blocks_scalar.h"
 #include "kernels/elementary_tables.h"
 #include "kernels/elementary_vector.h"
@@ -148,33 +149,67 @@ PI_INLINE void store_bytes(int8_t *p, Quads x) {
 #include "kernels/kernels_body.h"
 #include "kernels/kernels_q8_body.h"
 
+PI_INLINE uint16x4_t load_words(const unsigned char *p) { return vreinterpret_u16_u8(vld1_u8(p)); }
+PI_INLINE Reg load_f16(const unsigned char *p) { return vcvt_f32_f16(vreinterpret_f16_u16(load_words(p))); }
+PI_INLINE Reg load_bf16(const unsigned char *p) { return vreinterpretq_f32_u32(vshll_n_u16(load_words(p), 16)); }
+PI_INLINE uint8x8_t load_4_bytes(const unsigned char *p) {
+  uint32_t dword;
+  __builtin_memcpy(&dword, p, sizeof(dword));
+  return vreinterpret_u8_u32(vdup_n_u32(dword));
+}
+PI_INLINE Reg load_u8(const unsigned char *p) { return vcvtq_f32_u32(vmovl_u16(vget_low_u16(vmovl_u8(load_4_bytes(p))))); }
+PI_INLINE Reg load_s8(const unsigned char *p) {
+  return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_u8(load_4_bytes(p))))));
+}
+
+using Codes = uint8x16_t;
+
+constexpr size_t kPanelsAtOnce = 1;
+constexpr size_t kMaxRowsBlocks = 8;
+
+PI_INLINE Quads quads_set1(int32_t x) { return vdupq_n_s32(x); }
+PI_INLINE Codes load_codes(const unsigned char *p) { return vld1q_u8(p); }
+PI_INLINE Codes codes_and(Codes a, Codes b) { return vandq_u8(a, b); }
+PI_INLINE Codes codes_or(Codes a, Codes b) { return vorrq_u8(a, b); }
+PI_INLINE Codes codes_set1(int x) { return vdupq_n_u8(static_cast<uint8_t>(x)); }
+template <int kUp>
+PI_INLINE Codes codes_shift(Codes x) {
+  if constexpr (kUp > 0) {
+    return vshlq_n_u8(x, kUp);
+  } else {
+    return vshrq_n_u8(x, -kUp);
+  }
+}
+#if defined(__ARM_FEATURE_DOTPROD)
+using Products = int32x4_t;
+PI_INLINE Products products_zero() { return vdupq_n_s32(0); }
+PI_INLINE Products products_add(Products acc, Codes w, Inputs x) { return vdotq_s32(acc, vreinterpretq_s8_u8(w), x); }
+PI_INLINE Quads products_fold(Quads acc, Products p) { return vaddq_s32(acc, p); }
+constexpr size_t products_that_fit(int most) { return static_cast<size_t>(0x7fffffff / (4 * 127 * most)); }
+#else
+// Products of two rows, and of the other two.
+struct Products {
+  int16x8_t low, high;
+};
+PI_INLINE Products products_zero() { return Products{vdupq_n_s16(0), vdupq_n_s16(0)}; }
+PI_INLINE Products products_add(Products acc, Codes w, Inputs x) {
+  int8x16_t codes = vreinterpretq_s8_u8(w);
+  acc.low = vmlal_s8(acc.low, vget_low_s8(codes), vget_low_s8(x));
+  acc.high = vmlal_s8(acc.high, vget_high_s8(codes), vget_high_s8(x));
+  return acc;
+}
+PI_INLINE Quads products_fold(Quads acc, Products p) { return vaddq_s32(acc, vpaddq_s32(vpaddlq_s16(p.low), vpaddlq_s16(p.high))); }
+constexpr size_t products_that_fit(int most) { return static_cast<size_t>(0x7fff / (127 * most)); }
+#endif
+
+#include "kernels/kernels_blocks_body.h"
+
 }  // namespace
 
-const Kernels PI_KERNELS = {PI_NAME,
-                            matvec_f32,
-                            matmul_f32,
-                            rmsnorm_f32,
-                            rope_angles_f32,
-                            rope_f32,
-                            scores_f32,
-                            softmax_f32,
-                            mix_f32,
-                            swiglu_f32,
-                            add_f32,
-                            divide_f32,
-                            canonical_nan_f32,
-                            pack_f32,
-                            quantize_q8,
-                            matvec_q8,
-                            matmul_q8,
-                            pack_q8,
-                            matvec_half_scalar,
-                            matmul_half_scalar,
-                            pack_half_scalar,
-                            quantize_blocks_scalar,
-                            matvec_blocks_scalar,
-                            matmul_blocks_scalar,
-                            pack_blocks};
+const Kernels PI_KERNELS = {
+    PI_NAME,     matvec_f32,  matmul_f32,       rmsnorm_f32,       rope_angles_f32, rope_f32,      scores_f32, softmax_f32, mix_f32,
+    swiglu_f32,  add_f32,     divide_f32,       canonical_nan_f32, pack_f32,        quantize_q8,   matvec_q8,  matmul_q8,   pack_q8,
+    matvec_half, matmul_half, pack_half_scalar, quantize_blocks,   matvec_blocks,   matmul_blocks, pack_blocks};
 
 const ElementaryForms PI_FORMS = {exp_f32, sin_f32, cos_f32};
 

@@ -211,32 +211,36 @@ PI_INLINE float largest_magnitude(const float *x, size_t n) {
   return result;
 }
 
+// Quantizes whole registers, a group or a part of one; returns the sum of the q.
+PI_INLINE int32_t quantize_part(const float *x, size_t n, float scale, int8_t *q) {
+  if (!(scale > 0.0f)) {
+    for (size_t i = 0; i < n; i++) q[i] = 0;
+    return 0;
+  }
+  Reg divisor = set1(scale), limit = set1(-127.0f);
+  Quads sum = quads_zero();
+  for (size_t i = 0; i < n; i += kLanes) {
+    // Beyond 127 only where the scale is subnormal.
+    Reg held = max(negate(max(negate(div(load(x + i), divisor)), limit)), limit);
+    Quads whole = round_away(held);
+    store_bytes(q + i, whole);
+    sum = quads_add(sum, whole);
+  }
+  alignas(64) int32_t lanes[kLanes];
+  store_quads(lanes, sum);
+  int32_t total = 0;
+  for (size_t i = 0; i < kLanes; i++) total += lanes[i];
+  return total;
+}
+
 void quantize_q8(const float *x, size_t group_count, size_t group_size, int8_t *q, float *scales, int32_t *sums) {
   if (group_size % kLanes != 0) {
     pi_quantize_q8_scalar(x, group_count, group_size, q, scales, sums);
     return;
   }
-  Reg limit = set1(-127.0f);
   for (size_t g = 0; g < group_count; g++, x += group_size, q += group_size) {
-    float scale = largest_magnitude(x, group_size) / 127.0f;
-    scales[g] = scale;
-    sums[g] = 0;
-    if (!(scale > 0.0f)) {
-      for (size_t i = 0; i < group_size; i++) q[i] = 0;
-      continue;
-    }
-    Reg divisor = set1(scale);
-    Quads sum = quads_zero();
-    for (size_t i = 0; i < group_size; i += kLanes) {
-      // Beyond 127 only where the scale is subnormal.
-      Reg held = max(negate(max(negate(div(load(x + i), divisor)), limit)), limit);
-      Quads whole = round_away(held);
-      store_bytes(q + i, whole);
-      sum = quads_add(sum, whole);
-    }
-    alignas(64) int32_t lanes[kLanes];
-    store_quads(lanes, sum);
-    for (size_t i = 0; i < kLanes; i++) sums[g] += lanes[i];
+    scales[g] = largest_magnitude(x, group_size) / 127.0f;
+    sums[g] = quantize_part(x, group_size, scales[g], q);
   }
 }
 

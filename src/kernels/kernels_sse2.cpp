@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/block_layout.h"
 #include "kernels/blocks_scalar.h"
 #include "kernels/elementary_vector.h"
 #include "kernels/isa.h"
@@ -121,33 +122,71 @@ PI_INLINE void store_bytes(int8_t *p, Quads x) {
 #include "kernels/kernels_body.h"
 #include "kernels/kernels_q8_body.h"
 
+PI_INLINE __m128i load_8_bytes(const unsigned char *p) { return _mm_loadl_epi64(reinterpret_cast<const __m128i *>(p)); }
+// The exponent is counted from another place: a product with 2^112 sets it right, subnormal numbers included. Of infinities and NaNs all exponent
+// bits are set.
+PI_INLINE Reg load_f16(const unsigned char *p) {
+  __m128i wide = _mm_unpacklo_epi16(load_8_bytes(p), _mm_setzero_si128());
+  __m128i sign = _mm_slli_epi32(_mm_and_si128(wide, _mm_set1_epi32(0x8000)), 16), magnitude = _mm_and_si128(wide, _mm_set1_epi32(0x7fff));
+  __m128i special = _mm_and_si128(_mm_cmpgt_epi32(magnitude, _mm_set1_epi32(0x7bff)), _mm_set1_epi32(0x7f800000));
+  __m128i scaled = _mm_castps_si128(_mm_mul_ps(_mm_castsi128_ps(_mm_slli_epi32(magnitude, 13)), _mm_set1_ps(0x1p112f)));
+  return _mm_castsi128_ps(_mm_or_si128(_mm_or_si128(scaled, special), sign));
+}
+PI_INLINE Reg load_bf16(const unsigned char *p) { return _mm_castsi128_ps(_mm_unpacklo_epi16(_mm_setzero_si128(), load_8_bytes(p))); }
+PI_INLINE __m128i load_4_bytes(const unsigned char *p) {
+  int32_t dword;
+  __builtin_memcpy(&dword, p, sizeof(dword));
+  return _mm_cvtsi32_si128(dword);
+}
+PI_INLINE Reg load_u8(const unsigned char *p) {
+  __m128i words = _mm_unpacklo_epi8(load_4_bytes(p), _mm_setzero_si128());
+  return _mm_cvtepi32_ps(_mm_unpacklo_epi16(words, _mm_setzero_si128()));
+}
+PI_INLINE Reg load_s8(const unsigned char *p) {
+  __m128i words = _mm_unpacklo_epi8(_mm_setzero_si128(), load_4_bytes(p));
+  return _mm_cvtepi32_ps(_mm_srai_epi32(_mm_unpacklo_epi16(_mm_setzero_si128(), words), 24));
+}
+
+using Codes = __m128i;
+// Sums of two products: of two rows, and of the other two.
+struct Products {
+  __m128i low, high;
+};
+
+constexpr size_t kPanelsAtOnce = 1;
+constexpr size_t kMaxRowsBlocks = 4;
+
+PI_INLINE Quads quads_set1(int32_t x) { return _mm_set1_epi32(x); }
+PI_INLINE Codes load_codes(const unsigned char *p) { return _mm_load_si128(reinterpret_cast<const __m128i *>(p)); }
+PI_INLINE Codes codes_and(Codes a, Codes b) { return _mm_and_si128(a, b); }
+PI_INLINE Codes codes_or(Codes a, Codes b) { return _mm_or_si128(a, b); }
+PI_INLINE Codes codes_set1(int x) { return _mm_set1_epi8(static_cast<char>(x)); }
+template <int kUp>
+PI_INLINE Codes codes_shift(Codes x) {
+  if constexpr (kUp > 0) return _mm_slli_epi16(x, kUp);
+  return _mm_srli_epi16(x, -kUp);
+}
+PI_INLINE Products products_zero() { return Products{_mm_setzero_si128(), _mm_setzero_si128()}; }
+PI_INLINE Products products_add(Products acc, Codes w, Inputs x) {
+  acc.low = _mm_add_epi32(acc.low, _mm_madd_epi16(_mm_unpacklo_epi8(w, _mm_setzero_si128()), x));
+  acc.high = _mm_add_epi32(acc.high, _mm_madd_epi16(_mm_unpackhi_epi8(w, _mm_setzero_si128()), x));
+  return acc;
+}
+PI_INLINE Quads products_fold(Quads acc, Products p) {
+  __m128 low = _mm_castsi128_ps(p.low), high = _mm_castsi128_ps(p.high);
+  __m128i even = _mm_castps_si128(_mm_shuffle_ps(low, high, 0x88)), odd = _mm_castps_si128(_mm_shuffle_ps(low, high, 0xdd));
+  return _mm_add_epi32(acc, _mm_add_epi32(even, odd));
+}
+constexpr size_t products_that_fit(int most) { return static_cast<size_t>(0x7fffffff / (2 * 127 * most)); }
+
+#include "kernels/kernels_blocks_body.h"
+
 }  // namespace
 
-const Kernels kSse2Kernels = {"sse2",
-                              matvec_f32,
-                              matmul_f32,
-                              rmsnorm_f32,
-                              rope_angles_f32,
-                              rope_f32,
-                              scores_f32,
-                              softmax_f32,
-                              mix_f32,
-                              swiglu_f32,
-                              add_f32,
-                              divide_f32,
-                              canonical_nan_f32,
-                              pack_f32,
-                              quantize_q8,
-                              matvec_q8,
-                              matmul_q8,
-                              pack_q8,
-                              matvec_half_scalar,
-                              matmul_half_scalar,
-                              pack_half_scalar,
-                              quantize_blocks_scalar,
-                              matvec_blocks_scalar,
-                              matmul_blocks_scalar,
-                              pack_blocks};
+const Kernels kSse2Kernels = {
+    "sse2",      matvec_f32,  matmul_f32,       rmsnorm_f32,       rope_angles_f32, rope_f32,      scores_f32, softmax_f32, mix_f32,
+    swiglu_f32,  add_f32,     divide_f32,       canonical_nan_f32, pack_f32,        quantize_q8,   matvec_q8,  matmul_q8,   pack_q8,
+    matvec_half, matmul_half, pack_half_scalar, quantize_blocks,   matvec_blocks,   matmul_blocks, pack_blocks};
 
 const ElementaryForms kSse2Elementary = {exp_f32, sin_f32, cos_f32};
 

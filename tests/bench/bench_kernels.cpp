@@ -1,5 +1,5 @@
 // Speed of every kernel of every ISA that this CPU has, beside what the machine can do, measured in the same run and interleaved.
-// Usage: bench_kernels [repetitions]. Prints tables; medians of the repetitions. Standalone, one thread.
+// Usage: bench_kernels [repetitions [gguf]]; gguf: the element types of GGUF alone. Prints tables; medians of the repetitions. Standalone, one thread.
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -247,6 +247,124 @@ void bench_matmul_q8(size_t panel_count, size_t n, size_t group_size, size_t row
   free(w.memory);
 }
 
+// A matrix of one of GGUF's types, with activations quantized once.
+struct TypedProblem {
+  proofinfer::ElementType type;
+  size_t panel_count, columns, row_count;
+  size_t panel_bytes() const { return proofinfer::element_panel_bytes(type, columns); }
+  size_t bytes() const { return panel_count * panel_bytes(); }
+  size_t groups() const { return columns / 32; }
+  bool half() const { return proofinfer::element_is_half(type); }
+  float *memory = nullptr;
+  const unsigned char *panels = nullptr;
+  std::vector<int8_t> q{};
+  std::vector<float> x{}, scales{}, out{};
+  std::vector<int32_t> sums{};
+  void make() {
+    memory = map_floats(bytes() / 4);
+    unsigned char *place = reinterpret_cast<unsigned char *>(memory);
+    for (size_t i = 0; i < bytes(); i += 2) {  // ordinary numbers in every 16-bit type
+      uint16_t half = static_cast<uint16_t>((i * 40503 >> 4 & 0x8fff) | 0x3000);
+      memcpy(place + i, &half, sizeof half);
+    }
+    panels = place;
+    size_t lanes = (row_count + 7) / 8 * 8;
+    q.assign(lanes * columns, 3);
+    x.assign(lanes * columns, 0.25f);
+    scales.assign(lanes * groups(), 0.1f);
+    sums.assign(lanes * groups() * 2, 3 * 16);
+    out.resize(row_count * panel_count * 16);
+  }
+  void multiply(const Kernels *k) {
+    const uint16_t *halves = reinterpret_cast<const uint16_t *>(panels);
+    if (half() && row_count == 1) {
+      k->matvec_half(type, halves, panel_count, columns, x.data(), out.data());
+    } else if (half()) {
+      k->matmul_half(type, halves, panel_count, columns, x.data(), row_count, out.data(), panel_count * 16);
+    } else if (row_count == 1) {
+      k->matvec_blocks(type, panels, panel_count, groups(), q.data(), scales.data(), sums.data(), out.data());
+    } else {
+      k->matmul_blocks(type, panels, panel_count, groups(), q.data(), scales.data(), sums.data(), row_count, out.data(), panel_count * 16);
+    }
+  }
+};
+
+constexpr proofinfer::ElementType kTyped[] = {
+    proofinfer::ElementType::kF16,  proofinfer::ElementType::kBF16, proofinfer::ElementType::kQ8_0, proofinfer::ElementType::kQ4_0,
+    proofinfer::ElementType::kQ4_1, proofinfer::ElementType::kQ5_0, proofinfer::ElementType::kQ5_1, proofinfer::ElementType::kQ4_K,
+    proofinfer::ElementType::kQ5_K, proofinfer::ElementType::kQ6_K};
+
+// The scalar set takes thousands of times as long as the fastest.
+std::vector<const Kernels *> vector_sets() {
+  std::vector<const Kernels *> tables = available();
+  if (tables.size() > 1) tables.erase(tables.begin());
+  return tables;
+}
+
+void bench_matvec_types(size_t megabytes, size_t n, int repetitions) {
+  printf("\nmatvec, %zu MB, n = %zu: of the best read\n", megabytes, n);
+  for (proofinfer::ElementType type : kTyped) {
+    TypedProblem w{type, 0, n, 1};
+    w.panel_count = megabytes * 1000000 / w.panel_bytes();
+    w.make();
+    const float *memory = w.memory;
+    size_t count = w.bytes() / 4;
+    std::vector<Contestant> all = {{"read, 1 stream", [=] { read_best<1>(memory, count); }},
+                                   {"read, 4 streams", [=] { read_best<4>(memory, count); }},
+                                   {"read, 8 streams", [=] { read_best<8>(memory, count); }}};
+    for (const Kernels *k : vector_sets()) all.push_back({k->name, [&, k] { w.multiply(k); }});
+    race(all, repetitions);
+    double bound = std::min({all[0].median(), all[1].median(), all[2].median()});
+    printf("  %-5s read %6.2f GB/s", proofinfer::element_name(type), static_cast<double>(w.bytes()) * 1e-9 / bound);
+    for (size_t i = 3; i < all.size(); i++) printf("  %s %5.3f", all[i].name.c_str(), bound / all[i].median());
+    printf("\n");
+    free(w.memory);
+  }
+}
+
+void bench_matmul_types(size_t panel_count, size_t n, size_t row_count, int repetitions) {
+  printf("\nmatmul, %zu x %zu, %zu rows: G multiply-adds/s\n", panel_count * 16, n, row_count);
+  for (proofinfer::ElementType type : kTyped) {
+    if (n % proofinfer::element_block_columns(type) != 0) continue;
+    TypedProblem w{type, panel_count, n, row_count};
+    w.make();
+    std::vector<Contestant> all;
+    for (const Kernels *k : vector_sets()) all.push_back({k->name, [&, k] { w.multiply(k); }});
+    race(all, repetitions);
+    printf("  %-5s", proofinfer::element_name(type));
+    for (Contestant &c : all)
+      printf("  %s %7.2f", c.name.c_str(), static_cast<double>(panel_count * 16 * n * row_count) * 1e-9 / c.median());
+    printf("\n");
+    free(w.memory);
+  }
+}
+
+// Rows of a file into panels, from the cache into the cache.
+void bench_pack_types(size_t n, int repetitions) {
+  printf("\npack, 16 rows of %zu: GB/s of the file\n", n);
+  const Kernels *k = proofinfer::kernels_best();
+  for (proofinfer::ElementType type : kTyped) {
+    TypedProblem w{type, 1, n, 1};
+    w.make();
+    size_t bytes = 16 * n / proofinfer::element_block_columns(type) * proofinfer::element_block_bytes(type);
+    std::vector<unsigned char> rows(bytes, 0x35);
+    unsigned char *panel = reinterpret_cast<unsigned char *>(w.memory);
+    std::vector<Contestant> all = {{k->name, [&] {
+                                      for (int i = 0; i < 20; i++) {
+                                        if (w.half()) {
+                                          k->pack_half(reinterpret_cast<const uint16_t *>(rows.data()), 16, n,
+                                                       reinterpret_cast<uint16_t *>(panel));
+                                        } else {
+                                          k->pack_blocks(type, rows.data(), 16, n / 32, 0, panel);
+                                        }
+                                      }
+                                    }}};
+    race(all, repetitions);
+    printf("  %-5s %6.2f\n", proofinfer::element_name(type), static_cast<double>(bytes) * 20e-9 / all[0].median());
+    free(w.memory);
+  }
+}
+
 // One line: how long one element (or position) takes.
 void bench_small(const char *what, size_t elements, int repetitions, const std::function<void(const Kernels *, size_t)> &run) {
   printf("  %-34s", what);
@@ -306,11 +424,24 @@ void bench_elements(int repetitions) {
   free(buffer);
 }
 
+void bench_typed(int repetitions) {
+  bench_matvec_types(60, 768, repetitions);
+  // SmolLM2's shapes, and one that K types can have
+  bench_matmul_types(36, 576, 256, repetitions);
+  bench_matmul_types(96, 576, 256, repetitions);
+  bench_matmul_types(36, 1536, 256, repetitions);
+  bench_pack_types(1536, repetitions);
+}
+
 }  // namespace
 
 int main(int argc, char **argv) {
   int repetitions = argc > 1 ? atoi(argv[1]) : 15;
   if (repetitions < 1) repetitions = 1;
+  if (argc > 2) {
+    bench_typed(repetitions);
+    return 0;
+  }
   bench_matvec(60, 288, repetitions);
   bench_matvec(400, 768, repetitions);
   bench_matmul(54, 288, 200, repetitions);
@@ -323,6 +454,7 @@ int main(int argc, char **argv) {
     bench_matmul_q8(54, 288, 32, rows, repetitions);
     bench_matmul_q8(48, 768, 64, rows, repetitions);
   }
+  bench_typed(repetitions);
   bench_elements(repetitions * 5);
   return 0;
 }
