@@ -172,8 +172,7 @@ PI_INLINE Reg load_s8(const unsigned char *p) { return _mm256_cvtepi32_ps(_mm256
 using Codes = __m256i;
 using Products = __m256i;
 
-constexpr size_t kPanelsAtOnce = 2;
-constexpr size_t kMaxRowsBlocks = 4;
+constexpr size_t kPanelsAtOnce = 4;
 
 PI_INLINE Quads quads_set1(int32_t x) { return _mm256_set1_epi32(x); }
 PI_INLINE Codes load_codes(const unsigned char *p) { return _mm256_load_si256(reinterpret_cast<const __m256i *>(p)); }

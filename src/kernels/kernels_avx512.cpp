@@ -139,7 +139,7 @@ PI_INLINE Inputs load_inputs(const int8_t *p) {
 // The instruction multiplies unsigned by signed: flipping the sign bit adds 128 to each weight.
 PI_INLINE Weights load_weights(const int8_t *p) { return _mm512_xor_si512(_mm512_loadu_si512(p), _mm512_set1_epi8(-128)); }
 PI_INLINE Quads dot4(Quads acc, Weights w, Inputs x) { return _mm512_dpbusd_epi32(acc, w, x); }
-PI_INLINE Quads dots_start(int32_t sum) { return _mm512_set1_epi32(-128 * sum); }
+PI_INLINE Quads dots_start(int32_t sum) { return _mm512_set1_epi32(static_cast<int32_t>(0u - 128u * static_cast<uint32_t>(sum))); }
 #else
 // |w| times x with the sign of w: two products are at most 2 * 128 * 127, which int16 holds, so nothing saturates.
 PI_INLINE Weights load_weights(const int8_t *p) { return _mm512_loadu_si512(p); }
@@ -181,7 +181,6 @@ using Codes = __m512i;
 using Products = __m512i;
 
 constexpr size_t kPanelsAtOnce = 4;
-constexpr size_t kMaxRowsBlocks = 8;
 
 PI_INLINE Quads quads_set1(int32_t x) { return _mm512_set1_epi32(x); }
 PI_INLINE Codes load_codes(const unsigned char *p) { return _mm512_loadu_si512(p); }

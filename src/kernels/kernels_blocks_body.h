@@ -7,7 +7,7 @@
 //   Products: sums of products on their way; products_zero, products_add(acc, codes, inputs), products_fold(quads, products): the sums added;
 //   products_that_fit(most): additions of codes up to `most` that Products holds without a fold
 //   quads_set1(n)
-//   kPanelsAtOnce: panels that matvec_blocks takes side by side; kMaxRowsBlocks: rows that matmul_blocks takes, 4 or 8
+//   kPanelsAtOnce: panels that matvec_blocks takes side by side
 //
 // Integer sums are exact (docs/arithmetic.md), so their order is free; the floats' is not.
 
@@ -30,7 +30,6 @@ struct BlocksOfPanels {
   const unsigned char *panels;
   size_t panel_bytes;
   size_t groups;
-  size_t first_reg;     // of each panel
   const int8_t *q;      // [groups][8][step of the kernel][4]
   const float *scales;  // [groups][step]
   const int32_t *sums;  // [groups][2][step]
@@ -144,107 +143,98 @@ PI_INLINE Reg product_of_group(const BlockScales &s, Quads first, Quads second, 
   return T::kKind == BlockKind::kMinimaK ? sub(product, lowest) : add(product, lowest);  // the K types store what is taken off
 }
 
-// Adds group g to the sums of K registers of P panels.
-template <typename T, size_t P, size_t K, size_t R, size_t kStep>
-PI_INLINE void add_blocks_group(const BlocksOfPanels &b, size_t g, size_t ahead, Reg (&acc)[P][K][R]) {
+// What group g adds to R sums of one register of a panel's rows. block: the group's block in the panel; reg: the register's number.
+template <typename T, size_t R, size_t kStep>
+PI_INLINE void products_of_register(const BlocksOfPanels &b, size_t g, const unsigned char *block, size_t reg, Reg (&products)[R]) {
   size_t group = g % T::kGroups;
-  const unsigned char *block = b.panels + g / T::kGroups * T::kBytes;
+  const unsigned char *payload = block + T::kHeader + group * T::kPayload + reg * kLanes * 4;
   const int8_t *q = b.q + g * (PI_GROUP_COLUMNS * kStep);
   const int32_t *sums = b.sums + g * 2 * kStep;
+  Quads dots[2][R];
   float sum[R];
   PI_UNROLL
-  for (size_t r = 0; r < R; r++) sum[r] = static_cast<float>(sums[r] + sums[kStep + r]);
-  PI_UNROLL
-  for (size_t p = 0; p < P; p++) {
-    const unsigned char *in_panel = block + p * b.panel_bytes, *payload = in_panel + T::kHeader + group * T::kPayload;
-    if constexpr (R == 1) {
-      PI_UNROLL
-      for (size_t line = 0; line < T::kPayload + T::kBytes % T::kPayload; line += 64)
-        prefetch_bytes(reinterpret_cast<const int8_t *>(payload) + line, ahead);
-    }
-    PI_UNROLL
-    for (size_t k = 0; k < K; k++) {
-      size_t reg = k + (K == kPanelRegs ? 0 : b.first_reg);
-      Quads dots[2][R];
-      PI_UNROLL
-      for (size_t r = 0; r < R; r++) {
-        dots[1][r] = quads_zero();
-        if constexpr (T::kBits == 8) {
-          dots[0][r] = dots_start(sums[r] + sums[kStep + r]);
-        } else if constexpr (T::kKind == BlockKind::kHalvesK) {
-          dots[0][r] = quads_set1(-T::kOffset * sums[r]);
-          dots[1][r] = quads_set1(-T::kOffset * sums[kStep + r]);
-        } else if constexpr (T::kOffset != 0) {
-          dots[0][r] = quads_set1(-T::kOffset * (sums[r] + sums[kStep + r]));
-        } else {
-          dots[0][r] = quads_zero();
-        }
-      }
-      if constexpr (T::kBits == 8) {
-        dots_of_bytes<R, kStep>(payload + reg * kLanes * 4, q, dots);
-      } else {
-        dots_of_codes<T, R, kStep>(payload + reg * kLanes * 4, q, dots);
-      }
-      BlockScales s = scales_of_group<T>(in_panel, group, reg * kLanes);
-      PI_UNROLL
-      for (size_t r = 0; r < R; r++)
-        acc[p][k][r] = add(acc[p][k][r], mul(product_of_group<T>(s, dots[0][r], dots[1][r], sum[r]), set1(b.scales[g * kStep + r])));
+  for (size_t r = 0; r < R; r++) {
+    // unsigned: a missing row's sums may be anything
+    uint32_t first = static_cast<uint32_t>(sums[r]), second = static_cast<uint32_t>(sums[kStep + r]), both = first + second;
+    sum[r] = static_cast<float>(static_cast<int32_t>(both));
+    constexpr uint32_t kOffset = static_cast<uint32_t>(T::kOffset);
+    if constexpr (T::kBits == 8) {
+      dots[0][r] = dots_start(static_cast<int32_t>(both));
+      dots[1][r] = quads_zero();
+    } else {
+      dots[0][r] = quads_set1(static_cast<int32_t>(0u - kOffset * (T::kKind == BlockKind::kHalvesK ? first : both)));
+      dots[1][r] = quads_set1(static_cast<int32_t>(0u - kOffset * second));
     }
   }
+  if constexpr (T::kBits == 8) {
+    dots_of_bytes<R, kStep>(payload, q, dots);
+  } else {
+    dots_of_codes<T, R, kStep>(payload, q, dots);
+  }
+  BlockScales s = scales_of_group<T>(block, group, reg * kLanes);
+  PI_UNROLL
+  for (size_t r = 0; r < R; r++) products[r] = mul(product_of_group<T>(s, dots[0][r], dots[1][r], sum[r]), set1(b.scales[g * kStep + r]));
 }
 
-template <typename T, size_t P, size_t K, size_t R, size_t kStep>
-void blocks_block(const BlocksOfPanels &blocks) {
+// Panels side by side, each read as a stream of its own, times one activation.
+template <typename T>
+void streams_of_type(const BlocksOfPanels &blocks, size_t panel_count) {
   const BlocksOfPanels b = blocks;  // a copy that no store can change
-  Reg acc[P][K][R];
-  PI_UNROLL
-  for (size_t p = 0; p < P; p++) {
-    PI_UNROLL
-    for (size_t k = 0; k < K; k++) {
+  Reg acc[kPanelsAtOnce][kPanelRegs];
+  for (size_t p = 0; p < panel_count; p++)
+    for (size_t k = 0; k < kPanelRegs; k++) acc[p][k] = zero();
+  // the first lines of the next panels are asked for at the end of these
+  constexpr size_t kShare = T::kBytes / T::kGroups, kNear = kPrefetchLines * 64 / kShare + 1;
+  for (size_t g = 0; g < b.groups; g++) {
+    const unsigned char *block = b.panels + g / T::kGroups * T::kBytes;
+    size_t ahead = kNear * kShare + (b.groups - g > kNear ? 0 : (panel_count - 1) * b.panel_bytes);
+    for (size_t p = 0; p < panel_count; p++, block += b.panel_bytes) {
+      const int8_t *share = reinterpret_cast<const int8_t *>(block) + g % T::kGroups * kShare;
       PI_UNROLL
-      for (size_t r = 0; r < R; r++) acc[p][k][r] = zero();
+      for (size_t line = 0; line < kShare; line += 64) prefetch_bytes(share + line, ahead);
+      for (size_t k = 0; k < kPanelRegs; k++) {
+        Reg products[1];
+        products_of_register<T, 1, 1>(b, g, block, k, products);
+        acc[p][k] = add(acc[p][k], products[0]);
+      }
     }
   }
-  // the first lines of the next P panels are asked for at the end of these
-  constexpr size_t kGroupBytesOf = T::kBytes / T::kGroups;
-  size_t near = kPrefetchLines * 64 / kGroupBytesOf + 1;
-  if (near > b.groups) near = b.groups;
-  size_t in_panel = near * kGroupBytesOf, to_next = (P - 1) * b.panel_bytes + in_panel;
-  size_t g = 0;
-  for (; g < b.groups - near; g++) add_blocks_group<T, P, K, R, kStep>(b, g, in_panel, acc);
-  for (; g < b.groups; g++) add_blocks_group<T, P, K, R, kStep>(b, g, to_next, acc);
-  PI_UNROLL
-  for (size_t p = 0; p < P; p++) {
-    PI_UNROLL
-    for (size_t k = 0; k < K; k++) {
-      float *out = b.out + p * kPanelRows + (k + (K == kPanelRegs ? 0 : b.first_reg)) * kLanes;
-      PI_UNROLL
-      for (size_t r = 0; r < R; r++)
-        if (r < b.rows) store(out + r * b.out_stride, acc[p][k][r]);
-    }
-  }
+  for (size_t p = 0; p < panel_count; p++)
+    for (size_t k = 0; k < kPanelRegs; k++) store(b.out + p * kPanelRows + k * kLanes, acc[p][k]);
 }
 
 template <typename T>
 void matvec_of_type(BlocksOfPanels b, size_t panel_count) {
-  for (; panel_count >= kPanelsAtOnce; panel_count -= kPanelsAtOnce) {
-    blocks_block<T, kPanelsAtOnce, kPanelRegs, 1, 1>(b);
-    b.panels += kPanelsAtOnce * b.panel_bytes;
-    b.out += kPanelsAtOnce * kPanelRows;
-  }
-  if constexpr (kPanelsAtOnce > 1) {
-    for (; panel_count > 0; panel_count--) {
-      blocks_block<T, 1, kPanelRegs, 1, 1>(b);
-      b.panels += b.panel_bytes;
-      b.out += kPanelRows;
-    }
+  for (size_t count; panel_count > 0; panel_count -= count) {
+    count = panel_count < kPanelsAtOnce ? panel_count : kPanelsAtOnce;
+    streams_of_type<T>(b, count);
+    b.panels += count * b.panel_bytes;
+    b.out += count * kPanelRows;
   }
 }
 
+// Up to R activations, of a block of kRowBlock, times one register of a panel's rows.
 template <typename T, size_t R>
-void rows_of_type(BlocksOfPanels b, size_t panel_count) {
+PI_INLINE void rows_of_register(const BlocksOfPanels &b, size_t reg) {
+  Reg acc[R];
+  PI_UNROLL
+  for (size_t r = 0; r < R; r++) acc[r] = zero();
+  for (size_t g = 0; g < b.groups; g++) {
+    Reg products[R];
+    products_of_register<T, R, kRowBlock>(b, g, b.panels + g / T::kGroups * T::kBytes, reg, products);
+    PI_UNROLL
+    for (size_t r = 0; r < R; r++) acc[r] = add(acc[r], products[r]);
+  }
+  PI_UNROLL
+  for (size_t r = 0; r < R; r++)
+    if (r < b.rows) store(b.out + r * b.out_stride + reg * kLanes, acc[r]);
+}
+
+template <typename T, size_t R>
+void rows_of_type(const BlocksOfPanels &blocks, size_t panel_count) {
+  BlocksOfPanels b = blocks;
   for (; panel_count > 0; panel_count--) {
-    for (b.first_reg = 0; b.first_reg < kPanelRegs; b.first_reg++) blocks_block<T, 1, 1, R, kRowBlock>(b);
+    for (size_t reg = 0; reg < kPanelRegs; reg++) rows_of_register<T, R>(b, reg);
     b.panels += b.panel_bytes;
     b.out += kPanelRows;
   }
@@ -253,28 +243,22 @@ void rows_of_type(BlocksOfPanels b, size_t panel_count) {
 // b: the shape, with all rows, whose q, scales and sums are in blocks of kRowBlock.
 template <typename T>
 void matmul_of_type(const BlocksOfPanels &b, size_t panel_count) {
+  constexpr size_t kRows = 4;
+  static_assert(kRowBlock % kRows == 0, "no part of rows lies in two blocks");
   // a panel without groups has no bytes: one more does not matter
   size_t fit = kGroupBytes / (b.panel_bytes + 1), most = fit < 1 ? 1 : fit;
   for (size_t panel = 0, count; panel < panel_count; panel += count) {
     count = panel_count - panel < most ? panel_count - panel : most;
-    for (size_t row = 0, rows; row < b.rows; row += rows) {
-      size_t lane = row % kRowBlock, block = row / kRowBlock, left = b.rows - row;
+    for (size_t row = 0; row < b.rows; row += kRows) {
+      size_t lane = row % kRowBlock, block = row / kRowBlock;
       BlocksOfPanels part = b;
       part.panels = b.panels + panel * b.panel_bytes;
       part.q = b.q + (block * b.groups * (PI_GROUP_COLUMNS / 4) * kRowBlock + lane) * 4;
       part.scales = b.scales + block * b.groups * kRowBlock + lane;
       part.sums = b.sums + block * b.groups * 2 * kRowBlock + lane;
       part.out = b.out + row * b.out_stride + panel * kPanelRows;
-      constexpr size_t kFew = kRowBlock / 2;
-      if constexpr (kMaxRowsBlocks == kRowBlock) {
-        if (lane == 0 && left > kFew) {
-          part.rows = rows = left < kRowBlock ? left : kRowBlock;
-          rows_of_type<T, kRowBlock>(part, count);
-          continue;
-        }
-      }
-      part.rows = rows = left < kFew ? left : kFew;
-      rows_of_type<T, kFew>(part, count);
+      part.rows = b.rows - row;
+      rows_of_type<T, kRows>(part, count);
     }
   }
 }
@@ -305,12 +289,12 @@ void multiply_blocks(ElementType type, const BlocksOfPanels &b, size_t panel_cou
 
 void matvec_blocks(ElementType type, const unsigned char *panels, size_t panel_count, size_t group_count, const int8_t *q,
                    const float *scales, const int32_t *sums, float *out) {
-  multiply_blocks(type, BlocksOfPanels{panels, 0, group_count, 0, q, scales, sums, out, 0, 1}, panel_count, true);
+  multiply_blocks(type, BlocksOfPanels{panels, 0, group_count, q, scales, sums, out, 0, 1}, panel_count, true);
 }
 
 void matmul_blocks(ElementType type, const unsigned char *panels, size_t panel_count, size_t group_count, const int8_t *q_blocks,
                    const float *scales_blocks, const int32_t *sums_blocks, size_t row_count, float *out, size_t out_stride) {
-  multiply_blocks(type, BlocksOfPanels{panels, 0, group_count, 0, q_blocks, scales_blocks, sums_blocks, out, out_stride, row_count},
+  multiply_blocks(type, BlocksOfPanels{panels, 0, group_count, q_blocks, scales_blocks, sums_blocks, out, out_stride, row_count},
                   panel_count, false);
 }
 

@@ -164,8 +164,7 @@ PI_INLINE Reg load_s8(const unsigned char *p) {
 
 using Codes = uint8x16_t;
 
-constexpr size_t kPanelsAtOnce = 1;
-constexpr size_t kMaxRowsBlocks = 8;
+constexpr size_t kPanelsAtOnce = 4;
 
 PI_INLINE Quads quads_set1(int32_t x) { return vdupq_n_s32(x); }
 PI_INLINE Codes load_codes(const unsigned char *p) { return vld1q_u8(p); }

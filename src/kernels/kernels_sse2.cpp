@@ -153,8 +153,7 @@ struct Products {
   __m128i low, high;
 };
 
-constexpr size_t kPanelsAtOnce = 1;
-constexpr size_t kMaxRowsBlocks = 4;
+constexpr size_t kPanelsAtOnce = 4;
 
 PI_INLINE Quads quads_set1(int32_t x) { return _mm_set1_epi32(x); }
 PI_INLINE Codes load_codes(const unsigned char *p) { return _mm_load_si128(reinterpret_cast<const __m128i *>(p)); }
