@@ -1,5 +1,5 @@
 // Speed of every kernel of every ISA that this CPU has, beside what the machine can do, measured in the same run and interleaved.
-// Usage: bench_kernels [repetitions [gguf]]; gguf: the element types of GGUF alone. Prints tables; medians of the repetitions. Standalone, one thread.
+// Usage: bench_kernels [repetitions [gguf [kernel set]]]; gguf: the element types of GGUF alone. Prints tables; medians of the repetitions. Standalone, one thread.
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -294,10 +294,14 @@ constexpr proofinfer::ElementType kTyped[] = {
     proofinfer::ElementType::kQ4_1, proofinfer::ElementType::kQ5_0, proofinfer::ElementType::kQ5_1, proofinfer::ElementType::kQ4_K,
     proofinfer::ElementType::kQ5_K, proofinfer::ElementType::kQ6_K};
 
+std::string wanted_set;  // empty: all
+
 // The scalar set takes thousands of times as long as the fastest.
 std::vector<const Kernels *> vector_sets() {
   std::vector<const Kernels *> tables = available();
   if (tables.size() > 1) tables.erase(tables.begin());
+  if (!wanted_set.empty())
+    tables.erase(std::remove_if(tables.begin(), tables.end(), [](const Kernels *k) { return k->name != wanted_set; }), tables.end());
   return tables;
 }
 
@@ -439,6 +443,7 @@ int main(int argc, char **argv) {
   int repetitions = argc > 1 ? atoi(argv[1]) : 15;
   if (repetitions < 1) repetitions = 1;
   if (argc > 2) {
+    if (argc > 3) wanted_set = argv[3];
     bench_typed(repetitions);
     return 0;
   }

@@ -15,6 +15,7 @@
 
 #include "kernels/kernels.h"
 #include "support/files.h"
+#include "support/random.h"
 
 namespace proofinfer_test {
 
@@ -130,7 +131,8 @@ inline std::string shape(std::initializer_list<size_t> sizes) {
   return text;
 }
 
-constexpr int kCases = 2000;
+// Fewer where a run is slow, under sanitizers and emulators.
+inline const int kCases = static_cast<int>(from_environment("PROOFINFER_KERNEL_CASES", 2000));
 
 class KernelsTest : public testing::TestWithParam<size_t> {
  protected:

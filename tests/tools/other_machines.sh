@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The recorded figures on other machines, under qemu-user: other_machines.sh quick|all [machine...]. "quick" leaves the largest models and the
-# splits out. Machines: aarch64, riscv64, s390x (big-endian), built with Debian's cross compilers; westmere and haswell, x86-64 CPUs without AVX and
-# without AVX-512, which run the objects of the native build named by NATIVE_BUILD (default build/release): forcing a kernel set would not
-# catch an instruction that strayed. Prints the kernel sets that each machine ran.
+# The recorded figures and the kernels of GGUF's types on other machines, under qemu-user: other_machines.sh quick|all [machine...]. "quick" leaves
+# the largest models, the splits and most drawn cases out. Machines: aarch64, riscv64, s390x (big-endian), built with Debian's cross compilers;
+# westmere and haswell, x86-64 CPUs without AVX and without AVX-512, which run the objects of the native build named by NATIVE_BUILD (default
+# build/release): forcing a kernel set would not catch an instruction that strayed. Prints the kernel sets that each machine ran.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -12,7 +12,10 @@ machines=("$@")
 if [ ${#machines[@]} -eq 0 ]; then machines=(aarch64 riscv64 s390x westmere haswell); fi
 native=${NATIVE_BUILD:-build/release}
 filter='*'
-if [ "$scope" = quick ]; then filter='*Golden*-*15M*:*260K*:*q80_gqa*:*f32_gqa4*:*f32_deep*'; fi
+if [ "$scope" = quick ]; then
+  export PROOFINFER_KERNEL_CASES=200
+  filter='*Golden*-*15M*:*260K*:*q80_gqa*:*f32_gqa4*:*f32_deep*'
+fi
 
 install_for() {
   local packages=(qemu-user) package missing=()
@@ -40,12 +43,14 @@ for machine in "${machines[@]}"; do
   install_for "$machine"
   case "$machine" in
     westmere | haswell)
+      qemu-x86_64 -cpu "${machine^}" "$native/tests/unit/unit_block_kernels" --gtest_brief=1
       run_figures "$machine" "$native/tests/conformance/conformance_golden_logits" qemu-x86_64 -cpu "${machine^}"
       ;;
     *)
       cmake -S . -B "build/$machine" -G Ninja -DCMAKE_TOOLCHAIN_FILE="tests/tools/cross/$machine.cmake" -DCMAKE_BUILD_TYPE=Release \
         -DPROOFINFER_BUILD_TESTS=ON -DPROOFINFER_BUILD_PROGRAM=OFF >"build/$machine.configure.log"
-      cmake --build "build/$machine" --target conformance_golden_logits
+      cmake --build "build/$machine" --target conformance_golden_logits unit_block_kernels
+      "qemu-$machine" -L "/usr/$machine-linux-gnu" "build/$machine/tests/unit/unit_block_kernels" --gtest_brief=1
       run_figures "$machine" "build/$machine/tests/conformance/conformance_golden_logits" "qemu-$machine" -L "/usr/$machine-linux-gnu"
       ;;
   esac

@@ -20,7 +20,7 @@ using Packed = proofinfer_test::Block<unsigned char>;
 constexpr ElementType kHalfTypes[] = {ElementType::kF16, ElementType::kBF16};
 constexpr ElementType kBlockTypes[] = {ElementType::kQ8_0, ElementType::kQ4_0, ElementType::kQ4_1, ElementType::kQ5_0,
                                        ElementType::kQ5_1, ElementType::kQ4_K, ElementType::kQ5_K, ElementType::kQ6_K};
-constexpr int kCasesOfType = kCases / 20;
+const int kCasesOfType = kCases / 20;
 
 // Groups of a block of the type.
 size_t groups_of(ElementType type) { return element_block_columns(type) / 32; }
