@@ -190,7 +190,7 @@ PI_INLINE Codes codes_set1(int x) { return _mm512_set1_epi8(static_cast<char>(x)
 template <int kUp>
 PI_INLINE Codes codes_shift(Codes x) {
   if constexpr (kUp > 0) return _mm512_slli_epi16(x, kUp);
-  return _mm512_srli_epi16(x, -kUp);
+  return _mm512_srli_epi16(x, static_cast<unsigned>(kUp > 0 ? 0 : -kUp));
 }
 PI_INLINE Products products_zero() { return _mm512_setzero_si512(); }
 #if defined(__AVX512VNNI__)
