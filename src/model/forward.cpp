@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "model/logits.h"
 #include "proved/elementary.h"
 #include "proved/pack_index.h"
 
@@ -103,7 +104,9 @@ class Pass {
   Status stopped(size_t layer, Failure *failure) {
     return fail(failure, kCancelled, "evaluation was cancelled in layer %zu of %zu", layer, model_.n_layers());
   }
-  void classify_rows(const size_t *rows, size_t count);
+  Status classify_rows(const size_t *rows, size_t count, Failure *failure);
+  // The log-probabilities of rows whose logits stand in the workspace.
+  Status score_rows(const size_t *rows, size_t count, Failure *failure);
   // Runs a step on all rows, the threads sharing them: step(pass, begin, end, argument).
   using RowStep = void (*)(Pass *pass, size_t begin, size_t end, const void *argument);
   void each_rows(RowStep step, const void *argument);
@@ -374,27 +377,62 @@ Status Pass::classify(const Cancel *cancel, Failure *failure) {
   size_t wanted[Workspace::kLogitsRows];
   size_t count = 0;
   for (size_t row = 0; row < row_count_; row++) {
-    if (rows_[row].logits) wanted[count++] = row;
+    if (rows_[row].logits || rows_[row].logprob) wanted[count++] = row;
     if (count == 0 || (count < Workspace::kLogitsRows && row + 1 < row_count_)) continue;
     if (cancelled(cancel)) return stopped(model_.n_layers(), failure);
-    classify_rows(wanted, count);
+    if (Status status = classify_rows(wanted, count, failure)) return status;
     count = 0;
   }
   return kOk;
 }
 
-void Pass::classify_rows(const size_t *rows, size_t count) {
+Status Pass::classify_rows(const size_t *rows, size_t count, Failure *failure) {
   for (size_t i = 0; i < count; i++)
     kernels_.rmsnorm_f32(x(rows[i]), 1, w_.dim_stride_, model_.final_norm(), model_.dim(), model_.rms_epsilon(), normed(i),
                          w_.input_stride_);
   size_t stride = logits_stride(model_);
-  float *out = count == 1 ? rows_[rows[0]].logits : w_.logits_.data();
+  const Row &first = rows_[rows[0]];
+  float *out = count == 1 && first.logits ? first.logits : w_.logits_.data();
   multiply(model_.classifier(), normed(0), w_.input_stride_, count, out, stride);
   for (size_t i = 0; i < count; i++) {
     float *logits = rows_[rows[i]].logits;
-    if (count > 1) memcpy(logits, out + i * stride, stride * sizeof(float));
-    kernels_.canonical_nan_f32(logits, model_.vocab_size());
+    if (logits && count > 1) memcpy(logits, out + i * stride, stride * sizeof(float));
+    kernels_.canonical_nan_f32(logits ? logits : out + i * stride, model_.vocab_size());
   }
+  return score_rows(rows, count, failure);
+}
+
+Status Pass::score_rows(const size_t *rows, size_t count, Failure *failure) {
+  size_t stride = logits_stride(model_), vocab_size = model_.vocab_size();
+  const float *logits = w_.logits_.data();
+  size_t scored = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (!rows_[rows[i]].logprob) continue;
+    scored++;
+    if (check_finite(logits + i * stride, vocab_size, failure) == kOk) continue;
+    Failure cause = *failure;
+    return fail(failure, kNotFinite, "behind position %zu %s", rows_[rows[i]].position, cause.message);
+  }
+  if (scored == 0) return kOk;
+  struct Task {
+    const Row *rows;
+    const size_t *places;  // [count]
+    size_t count;
+    const float *logits;  // [count][stride]
+    size_t stride, vocab_size;
+  } task{rows_, rows, count, logits, stride, vocab_size};
+  share(
+      [](void *context, size_t index, size_t threads) {
+        const Task &t = *static_cast<const Task *>(context);
+        Range part = share_of(t.count, 1, index, threads);
+        for (size_t i = part.begin; i < part.end; i++) {
+          const Row &row = t.rows[t.places[i]];
+          const float *x = t.logits + i * t.stride;
+          if (row.logprob) *row.logprob = log_softmax(x, t.vocab_size).of(x[row.next]);
+        }
+      },
+      &task, scored * vocab_size * sizeof(float));
+  return kOk;
 }
 
 Status forward(const Model &model, const Kernels &kernels, const Row *rows, size_t row_count, Workspace *workspace, Team *team,

@@ -18,8 +18,8 @@ struct Row {
   int32_t next;   // what `logprob` is of
   float *logits;  // [logits_stride(model)] to fill, or nullptr: not wanted
   float *scores;  // [threads][kHeadsAtOnce][scores_stride(context)]: scratch that belongs to the cache
-  float
-      *logprob;  // where logits are not wanted: the log-probability of `next` behind the token, or nullptr. In passes of more than one row
+  // Where logits are not wanted: the log-probability of `next` behind the token, or nullptr. In passes of more than one row.
+  float *logprob;
 };
 
 // Heads whose softmax sums run side by side.
