@@ -149,7 +149,10 @@ void check_model(Case *c, proofinfer_model *model, size_t file_bytes, size_t con
   for (int32_t text : {PROOFINFER_MODEL_FORMAT, PROOFINFER_MODEL_ELEMENT_TYPE, PROOFINFER_MODEL_ISA})
     HOLDS(proofinfer_model_get_text(model, text)[0] != 0);
   check_tensors(model, file_bytes);
+  check_evaluation(c, model, context);
+}
 
+void check_evaluation(Case *c, proofinfer_model *model, size_t context) {
   const size_t vocab_size = size_t(model_i64(model, PROOFINFER_MODEL_VOCAB_SIZE));
   const size_t seq_len = size_t(model_i64(model, PROOFINFER_MODEL_SEQ_LEN));
   if (context > seq_len) context = seq_len;

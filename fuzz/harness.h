@@ -111,6 +111,8 @@ class Random {
 
 // What every model from a checkpoint must say of itself and do; `context` positions are computed.
 void check_model(Case *c, proofinfer_model *model, size_t file_bytes, size_t context);
+// The part of it that evaluates tokens, up to `context` of them, in a session.
+void check_evaluation(Case *c, proofinfer_model *model, size_t context);
 // The same for one from a packed file, of which one position is computed.
 void check_packed_model(Case *c, proofinfer_model *model);
 

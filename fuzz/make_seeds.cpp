@@ -9,6 +9,8 @@
 #include "base/checksum.h"
 #include "harness.h"
 #include "support/checkpoint.h"
+#include "support/gguf_lies.h"
+#include "support/gguf_model.h"
 #include "support/vocabulary_lies.h"
 
 using proofinfer_test::Format;
@@ -181,6 +183,40 @@ void write_vocabularies() {
   write("tokenizer", "gguf_bare_padded", joined({9, 0}, bare.bytes()));
 }
 
+// Models of every element type, and the lies that a directory can tell.
+void write_gguf_models() {
+  using namespace proofinfer_test;
+  GgufToy toy;
+  toy.n_heads = 2, toy.n_kv_heads = 1, toy.head_size = 4, toy.hidden_dim = 3, toy.n_layers = 1, toy.vocab_size = 6;
+  for (const GgufElementType &element : kGgufElements) {
+    toy.types = {element.name};
+    toy.dim = element.columns == 1 ? 6 : uint32_t(element.columns);
+    write("gguf", element.name, toy_gguf(toy, 1).bytes());
+  }
+  toy.types = {"q4_1", "f16", "q8_0"}, toy.dim = 32, toy.shared_classifier = false;
+  toy.rope = {2.0f, 1.0f, 4.0f};
+  const GgufFile mixed = toy_gguf(toy, 2);
+  write("gguf", "mixed", mixed.bytes());
+  GgufFile keys = mixed;
+  keys.add_number("k.u8", kU8, uint8_t(1)), keys.add_number("k.i8", kI8, int8_t(-1)), keys.add_number("k.u16", kU16, uint16_t(1));
+  keys.add_number("k.i16", kI16, int16_t(-1)), keys.add_number("k.i32", kI32, int32_t(-1)), keys.add_number("k.u64", kU64, uint64_t(1));
+  keys.add_number("k.i64", kI64, int64_t(-1)), keys.add_number("k.f64", kF64, 0.1), keys.add("k.bool", true);
+  keys.add("k.long", std::string(9000, 'x')), keys.add("k.texts", std::vector<std::string>(12, std::string(70, 'y')));
+  keys.add("k.cut", std::string(8191, 'x') + "\xE2\x96\x81"), keys.add_array("k.i8s", kI8, std::vector<int8_t>{-1, 2, 3});
+  keys.add_array("k.f64s", kF64, std::vector<double>(20, 0.5)), keys.add_array("k.bools", kBool, std::vector<uint8_t>{0, 1, 2});
+  write("gguf", "keys", keys.bytes());
+  Bytes whole = mixed.bytes();
+  for (size_t cut : {size_t(3), size_t(20), size_t(40), whole.size() / 4, whole.size() / 2, whole.size() - 33})
+    write("gguf", "cut_" + std::to_string(cut), Bytes(whole.begin(), whole.begin() + std::ptrdiff_t(cut)));
+  write("gguf", "longer", joined(whole, {0}));
+  size_t count = 0;
+  for (const GgufLie &lie : gguf_lies()) {
+    GgufFile file = mixed;
+    lie.tell(&file);
+    write("gguf", "lie_" + std::to_string(count++), file.bytes());
+  }
+}
+
 void write_texts() {
   const std::string texts[] = {"",
                                " ",
@@ -291,5 +327,6 @@ int main(int argc, char **argv) {
   write_programs();
   write_states();
   write_packed();
+  write_gguf_models();
   return 0;
 }

@@ -28,6 +28,7 @@ TARGETS = {
     "convert": ("checkpoint", 2048, 200),
     "state": ("session", 4096, 200),
     "packed": ("checkpoint", 32768, 200),
+    "gguf": ("gguf", 24576, 200),
 }
 LEAST_PART_OF_RATE = 1 / 5
 LEAST_LOADED = 1 / 5

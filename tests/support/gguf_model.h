@@ -94,7 +94,8 @@ inline GgufFile toy_gguf(const GgufToy &toy, uint64_t seed) {
   }
   size_t drawn = 0;
   auto add_matrix = [&](const std::string &name, uint64_t rows, uint64_t columns) {
-    const GgufElementType &element = gguf_element_named(toy.types[drawn++ % toy.types.size()]);
+    const GgufElementType &wanted = gguf_element_named(toy.types[drawn++ % toy.types.size()]);
+    const GgufElementType &element = columns % wanted.columns == 0 ? wanted : gguf_element_named("f16");
     file.add_tensor(name, {columns, rows}, element.type, gguf_rows(element, rows, columns, random));
   };
   auto add_floats = [&](const std::string &name, size_t count, float low, float high) {
