@@ -49,6 +49,7 @@ Drawn draw_gguf(Random &random) {
   toy.n_layers = block == 256 ? 1 : random.pick({1u, 2u});
   toy.vocab_size = uint32_t(random.between(5, 60));
   toy.context_length = random.chance(35) ? uint32_t(random.between(65, 140)) : uint32_t(random.between(8, 40));
+  if (block == 256) toy.context_length = std::min(toy.context_length, 20u);  // or the wide rows would take most of the time
   toy.shared_classifier = random.chance(60);
   toy.epsilon = random.pick({1e-5f, 1e-6f, 0.01f});
   toy.rope_base = random.pick({10000.0f, 100000.0f, 500000.0f});
@@ -224,7 +225,7 @@ TEST(Isas, any_combination_gives_the_bits_of_scalar_alone) {
   std::map<std::string, size_t> histogram;
   for (uint64_t drawn = 0; drawn < total;) {
     Random random(seed ^ (drawn / kCombinationsPerModel * 0x2545F4914F6CDD1Du));
-    Drawn d = random.chance(40) ? draw_gguf(random) : draw_model(random);
+    Drawn d = random.chance(25) ? draw_gguf(random) : draw_model(random);
     Expected expected = expect_plain(d, random, 8);
     for (size_t k = 0; k < kCombinationsPerModel && drawn < total; k++, drawn++) {
       const std::string &isa = isas[drawn % isas.size()];
@@ -241,7 +242,7 @@ TEST(Isas, any_combination_gives_the_bits_of_scalar_alone) {
       histogram["isa " + isa]++;
       histogram["sessions " + std::to_string(sessions)]++;
       histogram["threads " + std::string(threads > 1 ? "> 1" : "1")]++;
-      histogram["type " + d.type]++;
+      histogram[d.type == "groups" || d.type == "f32" ? "type " + d.type : "type of GGUF"]++;
       histogram["head size of its own"] += d.own_head_size;
       histogram["head size 2"] += d.shape.head_size() == 2;
       histogram["rows not divisible by 16"] += d.shape.dim % 16 || d.shape.hidden_dim % 16 || d.shape.vocab() % 16;
