@@ -118,6 +118,15 @@ TEST_F(FaultPaths, an_empty_file_is_empty_and_a_name_of_any_bytes_opens) {
   EXPECT_TRUE(open_model(odd));
 }
 
+TEST_F(FaultPaths, a_new_file_may_have_the_longest_name_that_there_is) {
+  ScratchFile from(small_checkpoint());
+  const std::string to = path(std::string(255, 'n').c_str());
+  const Answer convert =
+      answer_of(proofinfer_convert, from.path().data(), from.path().size(), to.data(), to.size(), PROOFINFER_FORMAT_VERSION_1, 0, nullptr);
+  EXPECT_TRUE(convert.ok()) << convert;
+  EXPECT_TRUE(fs::exists(to));
+}
+
 TEST_F(FaultPaths, a_process_without_address_space_gets_a_memory_error_and_goes_on) {
 #if defined(PROOFINFER_TEST_SANITIZED)
   PROOFINFER_SKIP("instrumented") << "sanitizers reserve terabytes of address space";

@@ -420,6 +420,37 @@ TEST(ApiArguments, model_queries_outside_their_range_are_errors) {
   EXPECT_ARGUMENT(proofinfer_model_tensor_get_i64, world.model.get(), size_t(0), 6, &value);
 }
 
+TEST(ApiArguments, a_cancel_has_no_progress_when_it_is_new_or_reset) {
+  proofinfer_cancel *cancel = nullptr;
+  EXPECT_STATUS(PROOFINFER_OK, proofinfer_cancel_create, &cancel);
+  uint64_t done = 7, total = 7;
+  proofinfer_cancel_progress(cancel, &done, &total);
+  EXPECT_EQ(done, 0u);
+  EXPECT_EQ(total, 0u);
+  Model model;
+  {
+    proofinfer_model *opened = nullptr;
+    const std::vector<uint8_t> &bytes = small_checkpoint();
+    EXPECT_STATUS(PROOFINFER_OK, proofinfer_model_open_memory, bytes.data(), bytes.size(), nullptr, cancel, &opened);
+    model.reset(opened);
+  }
+  proofinfer_cancel_progress(cancel, &done, &total);
+  EXPECT_GT(total, 0u);
+  EXPECT_EQ(done, total);
+  proofinfer_cancel_reset(cancel);
+  proofinfer_cancel_progress(cancel, &done, &total);
+  EXPECT_EQ(done, 0u);
+  EXPECT_EQ(total, 0u);
+  proofinfer_cancel_free(cancel);
+}
+
+TEST(ApiArguments, a_quantized_model_tells_its_group_size) {
+  Model model = open_model(version2_checkpoint(small_shape(), 7, 4));
+  ASSERT_TRUE(model);
+  EXPECT_EQ(model_i64(model, PROOFINFER_MODEL_GROUP_SIZE), 4);
+  EXPECT_STREQ(proofinfer_model_get_text(model.get(), PROOFINFER_MODEL_ELEMENT_TYPE), "q8_0");
+}
+
 TEST(ApiArguments, model_queries_say_what_the_file_holds) {
   Shape shape = small_shape();
   SmallWorld world;

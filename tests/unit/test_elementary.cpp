@@ -104,6 +104,20 @@ TEST_P(ElementaryForm, equals_the_scalar_function) {
   }
 }
 
+// Some of the few floats whose sine or cosine shows whether a product and a sum were rounded once.
+TEST_P(ElementaryForm, rounds_a_product_and_a_sum_once) {
+  std::vector<float> inputs;
+  for (float x : {0x1.ab6152p+5f, 0x1.46b80ep+6f, 0x1.52e6cp+6f, 0x1.d0f4aap+6f, 0x1.1475b6p+4f, 0x1.78edb2p+4f, 0x1.05d696p+5f}) {
+    inputs.push_back(x);
+    inputs.push_back(-x);
+  }
+  std::vector<float> results(inputs.size());
+  for (const Function &f : kFunctions) {
+    (forms_->*f.form)(inputs.data(), results.data(), inputs.size());
+    for (size_t i = 0; i < inputs.size(); i++) EXPECT_TRUE(same(results[i], f.scalar(inputs[i]))) << f.name << "(" << inputs[i] << ")";
+  }
+}
+
 TEST_P(ElementaryForm, touches_exactly_n_elements) {
   for (const Function &f : kFunctions)
     for (size_t n = 0; n <= 70; n++) {

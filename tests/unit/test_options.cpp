@@ -182,6 +182,7 @@ TEST(Options, unknown_names_and_other_types_are_errors_that_say_so) {
   EXPECT_EQ(answer_of(proofinfer_options_set_i64, options.get(), static_cast<const char *>(nullptr), size_t(7), int64_t(2)).status,
             PROOFINFER_E_ARGUMENT);
   EXPECT_EQ(set_f64_status(options, "threads", 2).status, PROOFINFER_E_ARGUMENT);
+  EXPECT_TRUE(set_f64_status(options, "threads", 2).says("option threads has type ")) << set_f64_status(options, "threads", 2);
   EXPECT_EQ(set_u64_status(options, "threads", 2).status, PROOFINFER_E_ARGUMENT);
   EXPECT_EQ(set_text_status(options, "threads", "2").status, PROOFINFER_E_ARGUMENT);
   EXPECT_EQ(set_tokens_status(options, "threads", {2}).status, PROOFINFER_E_ARGUMENT);
