@@ -11,10 +11,11 @@ import re
 import resource
 import shlex
 import shutil
+import signal
 import subprocess
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,35 +29,81 @@ class Test:
     target: str
     arguments: tuple[str, ...] = ()
     golden: bool = False
-    files: str = ""
+    files: str = "^src/(?!cli/)"
     environment: tuple[tuple[str, str], ...] = ()
+    script: str = ""  # of Python, which runs the program
+    each_isa: bool = False  # its cases are named for instruction sets
+
+    @property
+    def name(self) -> str:
+        return f"{Path(self.script).stem}{'_golden' * self.golden}" if self.script else self.target
+
+    def ran(self, output: str) -> bool:
+        """Whether what a passed test printed shows that it has run its cases."""
+        return re.search(r"^Ran [1-9]\d* tests?[^\0]*^OK$" if self.script else r"^\[  PASSED  \] [1-9]", output, re.M) is not None
+
+
+def drawn(count: int) -> tuple[tuple[str, str], ...]:
+    """Fewer drawn cases than usual, and always the same."""
+    return ("PROOFINFER_PROPERTY_COUNT", str(count)), ("PROOFINFER_PROPERTY_SEED", "1")
+
+
+CLI_SCRIPT = "tests/cli/test_cli.py"
+
+
+def of_the_program(golden: bool) -> Test:
+    """The classes of the script that compare with recorded figures, or the others."""
+    classes = re.findall(r"^class (\w+)\(", (ROOT / CLI_SCRIPT).read_text(), re.M)
+    names = [name for name in classes if name != "Case" and (name == "Golden") == golden]
+    return Test("proofinfer_program", ("-f", *names), golden, files="^src/cli/", script=CLI_SCRIPT)
 
 
 # From fast to slow; those with recorded figures come last, so that what is left for them alone to kill is known.
 TESTS = (
     Test("unit_sampling"),
+    Test("unit_failure"),
+    Test("unit_checksum"),
     Test("unit_api_names"),
     Test("unit_api_arguments"),
+    Test("unit_logits"),
     Test("unit_options"),
+    Test("unit_state"),
     Test("unit_generation"),
     Test("unit_stream"),
     Test("unit_tokenizer_bin"),
+    Test("unit_clone"),
+    Test("unit_stop_strings"),
     Test("unit_fp_environment"),
     Test("unit_checkpoint_faults"),
-    Test("unit_must_still_load"),
     Test("unit_exhaustive_headers"),
-    Test("differential_isas", environment=(("PROOFINFER_PROPERTY_COUNT", "20"), ("PROOFINFER_PROPERTY_SEED", "1"))),
+    Test("unit_generation_stops"),
+    Test("unit_must_still_load"),
+    Test("unit_sampler_limits"),
     Test("fault_paths"),
-    Test("fault_injection"),
+    Test("differential_session_trees", environment=drawn(300)),
+    Test("differential_isas", environment=drawn(20)),
+    Test("unit_scheduler"),
+    Test("unit_score"),
+    Test("unit_chat"),
+    Test("unit_gguf", files="src/(base|format)/|api/(model|tokenizer)|weights"),
+    Test("unit_tokenizer_gguf", files="src/(base|format)/|tokenizer|unicode"),
+    Test("unit_tokenizer_words", files="tokenizer|unicode"),
     Test("unit_stack"),
-    Test("unit_tokenizer"),
+    Test("unit_tokenizer", files="src/(base|format|proved)/|tokenizer|api/(boundary|errors|model)|model/settings"),
     Test("unit_life_cycle"),
+    Test("unit_packed", files="src/(base|format|proved)/|packed|weights|kernels/[a-l]|model/(model|settings)|api/(model|options)"),
+    Test("fault_injection"),
+    Test("unit_sampler_chain", files="sampl|options|penalt|ranking|logits"),
     Test("unit_sampler", files="sampl|options"),
-    Test("unit_kernels", files="src/(kernels|proved)/"),
-    Test("unit_elementary", files="src/kernels/|elementary"),
+    Test("unit_block_kernels", files="src/(kernels|proved)/", environment=(("PROOFINFER_KERNEL_CASES", "500"),), each_isa=True),
+    Test("unit_kernels", files="src/(kernels|proved)/", environment=(("PROOFINFER_KERNEL_CASES", "500"),), each_isa=True),
+    Test("unit_elementary", files="src/kernels/|elementary", each_isa=True),
+    of_the_program(golden=False),
+    Test("conformance_golden_chat", files="chat", golden=True),
     Test("conformance_golden_sampler", golden=True),
     Test("conformance_golden_tokenizer", golden=True),
     Test("conformance_convert", golden=True),
+    of_the_program(golden=True),
     Test("conformance_golden_logits", (f"--gtest_filter={SMALL_FIGURES}",), golden=True),
 )
 
@@ -65,8 +112,21 @@ class Broken(Exception):
     """What must work does not: the unchanged tree, or a tool."""
 
 
+def asleep(session: int) -> bool:
+    """Whether all threads of a session's processes wait for something; one that is stopped or has no core to run on does not."""
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            if int(status.read_text().rsplit(")", 1)[1].split()[3]) == session:
+                for thread in status.parent.glob("task/*/stat"):
+                    if thread.read_text().rsplit(")", 1)[1].split()[0] in "RTD":
+                        return False
+        except OSError:
+            continue  # it has ended
+    return True
+
+
 def run(command: list[str], cwd: Path, seconds: float | None = None, environment: dict[str, str] | None = None) -> tuple[str, str]:
-    """("ok", "failed" or "time-out", what it printed). seconds: of CPU; six times as much by the clock and a minute, for deadlocks."""
+    """("ok", "failed" or "time-out", what it printed). seconds: of CPU; deadlocks end when as many seconds and 20 more have gone by in sleep."""
 
     def limit() -> None:
         if seconds is not None:
@@ -74,31 +134,37 @@ def run(command: list[str], cwd: Path, seconds: float | None = None, environment
         # A mutant's wild allocation must not take the machine.
         resource.setrlimit(resource.RLIMIT_AS, (64 << 30, 64 << 30))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored in what a shell runs in the background
 
     process = subprocess.Popen(
         command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **(environment or {})},
         preexec_fn=limit, start_new_session=True,
     )
-    try:
-        output, _ = process.communicate(timeout=None if seconds is None else 60 + 6 * seconds)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, 9)
-        output, _ = process.communicate()
-        return "time-out", output.decode(errors="replace")
+    began = time.monotonic()
+    while True:
+        try:
+            output, _ = process.communicate(timeout=5)
+            break
+        except subprocess.TimeoutExpired:
+            if seconds is not None and time.monotonic() - began > 20 + seconds and asleep(process.pid):
+                os.killpg(process.pid, signal.SIGKILL)
+                output, _ = process.communicate()
+                return "time-out", output.decode(errors="replace")
     text = output.decode(errors="replace")
     if process.returncode in (-9, -24):  # SIGKILL and SIGXCPU: the limit of CPU time
         return "time-out", text
     return ("ok" if process.returncode == 0 else "failed"), text
 
 
-SOURCE_SUFFIXES = (".c", ".cpp", ".h", ".json")
+TEST_FOLDERS = tuple(f"tests/{name}" for name in ("unit", "conformance", "differential", "fault", "support", "data", "cli"))
+SOURCE_SUFFIXES = (".c", ".cpp", ".h", ".json", ".py")
 
 
-def digest_of(*paths: Path) -> str:
+def digest_of(tree: Path, *folders: str) -> str:
     found = hashlib.sha256()
-    for path in paths:
-        for file in sorted(p for p in path.rglob("*") if p.suffix in SOURCE_SUFFIXES) if path.is_dir() else [path]:
-            found.update(str(file).encode() + b"\0" + file.read_bytes())
+    for folder in folders:
+        for file in sorted(p for p in (tree / folder).rglob("*") if p.suffix in SOURCE_SUFFIXES):
+            found.update(str(file.relative_to(tree)).encode() + b"\0" + file.read_bytes())
     return found.hexdigest()[:16]
 
 
@@ -115,31 +181,35 @@ class Bench:
     """The tree, copied and built once, and what is needed to build a mutant of it."""
 
     def __init__(self, folder: Path, jobs: int, build: Path | None = None) -> None:
-        """build: a build folder of this very tree to use; without it a copy is built with -O1."""
+        """build: a build folder of this very tree to use; without it a copy, brought up to date, is built with -O1."""
         self.folder, self.tree, self.build = folder, folder / "tree", folder / "build"
         self.lock = threading.Lock()
         if build is not None:
             self.tree, self.build = ROOT, build.resolve()
         else:
-            if not self.tree.exists():
-                self._copy()
+            self._copy()
             self._configure()
         targets = [test.target for test in TESTS]
         self._must_work(["cmake", "--build", str(self.build), "-j", str(jobs), "--target", *targets])
         self._read_commands()
-        self.built = hashlib.sha256(f"{self.build}\0{digest_of(self.tree / 'src', self.tree / 'tests')}".encode()).hexdigest()[:12]
+        self.built = hashlib.sha256(f"{self.build}\0{digest_of(self.tree, 'src', 'include')}".encode()).hexdigest()[:12]
 
     def _copy(self) -> None:
         names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.decode().split("\0")
-        partial = self.folder / "tree.partial"
-        for name in filter(None, names):
-            if (ROOT / name).is_file():
-                (partial / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, partial / name)
-        partial.rename(self.tree)
+        wanted = {name for name in names if name and (ROOT / name).is_file()}
+        for path in [p for p in self.tree.rglob("*") if p.is_file()]:
+            if str(path.relative_to(self.tree)) not in wanted:
+                path.unlink()
+        for name in wanted:
+            source, copy = ROOT / name, self.tree / name
+            if not copy.exists() or copy.read_bytes() != source.read_bytes():
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(source, copy)
 
     def _configure(self) -> None:
         flags = ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS_DEBUG=-O1", "-DCMAKE_CXX_FLAGS_DEBUG=-O1", "-DPROOFINFER_BUILD_TESTS=ON"]
+        if shutil.which("ld.lld"):  # some forty links a mutant
+            flags.append("-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld")
         models = Path(os.environ.get("PROOFINFER_MODELS", ROOT.parent / "shared" / "models"))
         flags.append(f"-DPROOFINFER_DEFAULT_MODELS={models}")
         self._must_work(["cmake", "-S", str(self.tree), "-B", str(self.build), "-G", "Ninja", *flags])
@@ -151,47 +221,57 @@ class Bench:
 
     def _read_commands(self) -> None:
         self.compiles: dict[str, list[str]] = {}
+        self.outputs: dict[str, str] = {}
         source_folder = str(self.tree / "src") + "/"
-        for entry in json.loads((self.build / "compile_commands.json").read_text()):
-            words = shlex.split(entry["command"])
-            if words[-1].startswith(source_folder) and "/cli/" not in words[-1]:
-                # Warnings of mutants are of no interest; -O3 takes long and tells the tests nothing more.
-                words = [word for word in words if not word.startswith("-W")]
-                self.compiles[words[-1][len(str(self.tree)) + 1 :]] = ["-O1" if word in ("-O2", "-O3") else word for word in words]
+        # Warnings of mutants are of no interest; -O3 takes long and tells the tests nothing more.
+        entries = json.loads((self.build / "compile_commands.json").read_text())
+        all_words = [[word for word in shlex.split(entry["command"]) if not word.startswith("-W")] for entry in entries]
+        for words in all_words:
+            if words[-1].startswith(source_folder):
+                name = words[-1][len(str(self.tree)) + 1 :]
+                # The kernels of an instruction set take three times as long with -O1.
+                level = "-O0" if re.search(r"/kernels_(sse2|avx|neon)", name) else "-O1"
+                self.compiles[name] = [level if re.fullmatch(r"-O[123]", word) else word for word in words]
+                self.outputs[name] = words[words.index("-o") + 1]
         self.links: dict[str, list[str]] = {}
         for test in TESTS:
             done = subprocess.run(["ninja", "-t", "commands", test.target], cwd=self.build, capture_output=True, check=True)
             line = done.stdout.decode().splitlines()[-1]
             words = shlex.split(line.split("&&")[1])
-            if words.count("src/libproofinfer.a") < 1 or "-o" not in words:
+            if "-o" not in words or not test.script and words.count("src/libproofinfer.a") < 1:
                 raise Broken(f"{test.target} is not linked with the static library: {line}")
             self.links[test.target] = words
-        deps = subprocess.run(["ninja", "-t", "deps"], cwd=self.build, capture_output=True, check=True).stdout.decode()
         self.includers: dict[str, list[str]] = {}
-        source = ""
-        for text in deps.splitlines():
-            name = text.strip()
-            if text.startswith("src/CMakeFiles/"):
-                source = ""
-            elif name.startswith(source_folder):
-                name = name[len(str(self.tree)) + 1 :]
-                if not source:
-                    source = name  # the first dependency is the source itself
-                elif source in self.compiles:
-                    self.includers.setdefault(name, []).append(source)
-            elif text and not text.startswith(" "):
-                source = "another"
+        self.test_includers: dict[str, set[str]] = {}  # of a header: objects of tests
+        commands = {words[words.index("-o") + 1]: words for words in all_words}
+        self.test_compiles = {out: words for out, words in commands.items() if out.startswith("tests/")}
+        by_output = {out: name for name, out in self.outputs.items()}
+        deps = subprocess.run(["ninja", "-t", "deps"], cwd=self.build, capture_output=True, check=True).stdout.decode()
+        out = ""
+        for line in deps.splitlines():
+            path = os.path.normpath(self.build / line.strip())
+            if line and not line.startswith(" "):
+                out = line.split(":")[0]
+            elif path.startswith(source_folder):
+                name = path[len(str(self.tree)) + 1 :]
+                if out in by_output and by_output[out] != name:
+                    self.includers.setdefault(name, []).append(by_output[out])
+                elif out in self.test_compiles:
+                    self.test_includers.setdefault(name, set()).add(out)
 
     def _base_seconds(self, test: Test) -> float:
         """CPU seconds of the unchanged test, which must pass: the base of the time limit."""
         with self.lock:
-            file = self.folder / "base_seconds" / self.built / test.target
+            program = Path(self.links[test.target][self.links[test.target].index("-o") + 1])
+            built_from = [self.build / program, *([self.tree / test.script] if test.script else [])]
+            digest = hashlib.sha256(b"".join(path.read_bytes() for path in built_from)).hexdigest()[:12]
+            file = self.folder / "base_seconds" / f"{test.name} {digest}"
             if file.exists():
                 return float(file.read_text())
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            verdict, output = self._run_test(test, Path(self.links[test.target][self.links[test.target].index("-o") + 1]), 300)
-            if verdict != "ok" or "[  PASSED  ]" not in output:
-                raise Broken(f"{test.target} fails on the unchanged sources:\n{output[-3000:]}")
+            verdict, output = self._run_test(test, program, 300)
+            if verdict != "ok" or not test.ran(output):
+                raise Broken(f"{test.name} fails on the unchanged sources:\n{output[-3000:]}")
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             # Other threads' children may be in it: a limit too high is no harm.
             seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -200,27 +280,44 @@ class Bench:
             return seconds
 
     def _run_test(self, test: Test, program: Path, seconds: float) -> tuple[str, str]:
-        environment = {"GTEST_FAIL_FAST": "1", "PROOFINFER_QUICK_FIGURES": "1", **dict(test.environment)}
-        return run([str(self.build / program), *test.arguments], self.build, seconds, environment)
+        path = str(self.build / program)
+        environment = {"GTEST_FAIL_FAST": "1", "PROOFINFER_QUICK_FIGURES": "1", "PROOFINFER_PROGRAM": path, **dict(test.environment)}
+        if os.access("/dev/shm", os.W_OK):
+            environment["TMPDIR"] = "/dev/shm"  # the disk's fsync is most of what some tests wait for
+        command = ["python3", "-B", str(self.tree / test.script)] if test.script else [path]
+        return run([*command, *test.arguments], self.build, seconds, environment)
 
     # --- mutants
+
+    def _sources_with(self, file: str) -> list[str]:
+        return [file] * (file in self.compiles) + self.includers.get(file, [])
+
+    def _compile_one(self, command: list[str], out: Path, worker: Path) -> Path | None:
+        words = list(command)
+        words[words.index("-o") + 1] = str(out)
+        words[1:1] = [f"-I{worker / 'overlay' / 'src'}"]
+        verdict, _ = run(words, self.build, 120)
+        return out if verdict == "ok" else None
 
     def _compile(self, file: str, text: str, worker: Path) -> list[Path] | None:
         """The objects that the mutant changes; None: one does not compile."""
         overlay = worker / "overlay"
         shutil.rmtree(overlay, ignore_errors=True)
-        (overlay / file).parent.mkdir(parents=True)
+        folder = (overlay / file).parent
+        folder.mkdir(parents=True)
+        # What lies beside it includes it by its bare name.
+        for beside in (self.tree / file).parent.iterdir():
+            if beside.is_file():
+                (folder / beside.name).symlink_to(beside)
+        (overlay / file).unlink()
         (overlay / file).write_text(text)
         objects = []
-        for number, source in enumerate([file] * (file in self.compiles) + self.includers.get(file, [])):
+        for number, source in enumerate(self._sources_with(file)):
             words = list(self.compiles[source])
-            out = worker / f"{number}.o"
-            words[words.index("-o") + 1] = str(out)
-            if source == file:
-                words[-1] = str(overlay / file)
-            words[1:1] = [f"-I{overlay / 'src'}"]
-            verdict, _ = run(words, self.build, 120)
-            if verdict != "ok":
+            if Path(source).parent == Path(file).parent:
+                words[-1] = str(overlay / source)
+            out = self._compile_one(words, worker / f"{number}.o", worker)
+            if out is None:
                 return None
             objects.append(out)
         if not objects:
@@ -229,18 +326,21 @@ class Bench:
 
     def _base_objects(self, file: str, worker: Path) -> list[bytes]:
         """The unchanged objects, compiled in the same way, so that machine code can be compared."""
-        kept = self.folder / "base" / self.built / hashlib.sha256(file.encode()).hexdigest()[:16]
+        commands = [self.compiles[source] for source in self._sources_with(file)]
+        kept = self.folder / "base" / self.built / hashlib.sha256(f"{file} {commands}".encode()).hexdigest()[:16]
         if not kept.exists():
             objects = self._compile(file, (self.tree / file).read_text(), worker)
             if objects is None:
                 raise Broken(f"{file} does not compile unchanged")
-            partial = kept.with_suffix(f".{os.getpid()}")
+            partial = kept.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
             partial.mkdir(parents=True)
             for path in objects:
                 self._strip(path)
                 shutil.copy(path, partial / path.name)
-            if not kept.exists():
+            try:
                 partial.rename(kept)
+            except OSError:  # another has made it meanwhile
+                shutil.rmtree(partial)
         return [path.read_bytes() for path in sorted(kept.iterdir(), key=lambda p: int(p.stem))]
 
     @staticmethod
@@ -258,27 +358,46 @@ class Bench:
             return Outcome("not compiled")
         for path in objects:
             self._strip(path)
-        changed = [path for path, bytes_before in zip(objects, base, strict=True) if path.read_bytes() != bytes_before]
+        rows = zip(objects, base, self._sources_with(file), strict=True)
+        changed = [(path, self.outputs[source]) for path, bytes_before, source in rows if path.read_bytes() != bytes_before]
         if not changed:
             return Outcome("same code")
         outcome = Outcome("survived")
-        order = sorted((t for t in TESTS if re.search(t.files, file)), key=lambda t: (t.golden, first.index(t.target) if t.target in first else len(first)))
+        own_objects = {test.target: self.test_includers.get(file, set()).intersection(self.links[test.target]) for test in TESTS}
+
+        def place(test: Test) -> tuple[bool, bool, int]:
+            return test.golden, bool(own_objects[test.target]), first.index(test.name) if test.name in first else len(first)
+
+        order = sorted((t for t in TESTS if re.search(t.files, file)), key=place)
         for test in order:
             words = list(self.links[test.target])
             program = worker / "program"
             words[words.index("-o") + 1] = str(program)
-            at = words.index("src/libproofinfer.a")
-            words[at:at] = [str(path) for path in changed]
+            if test.script:
+                for path, unchanged in changed:
+                    words[words.index(unchanged)] = str(path)
+            else:
+                at = words.index("src/libproofinfer.a")
+                words[at:at] = [str(path) for path, _ in changed]
+                # A test that includes the header must see it as the library does.
+                for number, unchanged in enumerate(sorted(own_objects[test.target])):
+                    compiled = self._compile_one(self.test_compiles[unchanged], worker / f"test{number}.o", worker)
+                    if compiled is None:
+                        return Outcome("not compiled", by=unchanged)
+                    words[words.index(unchanged)] = str(compiled)
             verdict, output = run(words, self.build, 120)
             if verdict != "ok":
                 return Outcome("not compiled", by=output[-300:])
-            verdict, output = self._run_test(test, program, max(4.0, 5 * self._base_seconds(test)))
-            outcome.tests_run.append(test.target)
-            if verdict == "ok" and "[  PASSED  ]" not in output:
+            # Of tests of one instruction set after another, those of the mutant's.
+            isa = re.search(r"/kernels_(sse2|avx2|avx512)", file) if test.each_isa else None
+            chosen = replace(test, arguments=(f"--gtest_filter=*/{isa[1]}*",)) if isa else test
+            verdict, output = self._run_test(chosen, program, max(4.0, 5 * self._base_seconds(test)))
+            outcome.tests_run.append(test.name)
+            if verdict == "ok" and not test.ran(output):
                 verdict = "failed"  # it ended well without having run its tests
             if verdict != "ok":
                 outcome.verdict = "killed" if verdict == "failed" else "time-out"
-                outcome.by, outcome.golden_only = test.target, test.golden
+                outcome.by, outcome.golden_only = test.name, test.golden
                 break
         outcome.seconds = time.monotonic() - begin
         return outcome

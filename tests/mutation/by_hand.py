@@ -1,8 +1,13 @@
 """Mutants written by hand: of the instruction sets, whose intrinsics no general tool knows, and of the interface.
 
 Rows: file, text that stands in it once, its replacement. kernels_avx512vnni.cpp is kernels_avx512.cpp compiled again, so mutants of that are mutants
-of both. NEON's file is compiled on aarch64 only; its rows apply there.
+of both. NEON's file is compiled on aarch64 only; its rows apply there. As a script: whether each has its place (structure.mutants).
 """
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
 
 SSE2, AVX2, AVX512 = "src/kernels/kernels_sse2.cpp", "src/kernels/kernels_avx2.cpp", "src/kernels/kernels_avx512.cpp"
 NEON = "src/kernels/kernels_neon.cpp"
@@ -19,7 +24,8 @@ MUTANTS = [
     (SSE2, "_mm_storeu_ps(to + 3 * to_step, d);", "_mm_storeu_ps(to + 3 * to_step, c);"),
     (SSE2, "kFunction(lanes[2]), kFunction(lanes[3])", "kFunction(lanes[3]), kFunction(lanes[2])"),
     (SSE2, "_mm_srai_epi16(_mm_unpacklo_epi8(_mm_setzero_si128(), x), 8); }", "_mm_srli_epi16(_mm_unpacklo_epi8(_mm_setzero_si128(), x), 8); }"),
-    (SSE2, "_mm_shuffle_ps(low, high, 0xdd)", "_mm_shuffle_ps(low, high, 0x88)"),
+    (SSE2, "high = _mm_castsi128_ps(_mm_madd_epi16(widen_high_bytes(w), x));", "high = _mm_castsi128_ps(_mm_madd_epi16(widen_low_bytes(w), x));"),
+    (SSE2, "__m128 low = _mm_castsi128_ps(p.low), high = _mm_castsi128_ps(p.high);", "__m128 low = _mm_castsi128_ps(p.low), high = low;"),
     (SSE2, "_mm_cmpge_ps(rest, _mm_set1_ps(0.5f))", "_mm_cmpgt_ps(rest, _mm_set1_ps(0.5f))"),
     (SSE2, "_mm_cmple_ps(rest, _mm_set1_ps(-0.5f))", "_mm_cmplt_ps(rest, _mm_set1_ps(-0.5f))"),
     (AVX2, "kMasks + kLanes - n)", "kMasks + kLanes - n + 1)"),
@@ -55,8 +61,8 @@ MUTANTS = [
     (AVX512, "_mm512_slli_epi64(k, 47)", "_mm512_slli_epi64(k, 46)"),
     (AVX512, "_mm256_set1_epi32(0x800000)", "_mm256_set1_epi32(0x800001)"),
     (AVX512, "_mm512_test_epi64_mask(n, _mm512_set1_epi64(1)), y, x); }", "_mm512_test_epi64_mask(n, _mm512_set1_epi64(1)), x, y); }"),
-    (AVX512, "return _mm512_set1_epi32(-128 * sum); }", "return _mm512_set1_epi32(-127 * sum); }"),
-    (AVX512, "_mm512_xor_si512(_mm512_load_si512(p), _mm512_set1_epi8(-128)); }", "_mm512_load_si512(p); }"),
+    (AVX512, "(0u - 128u * static_cast<uint32_t>(sum))", "(0u - 127u * static_cast<uint32_t>(sum))"),
+    (AVX512, "_mm512_xor_si512(_mm512_loadu_si512(p), _mm512_set1_epi8(-128)); }", "_mm512_loadu_si512(p); }"),
     (AVX512, "_mm512_mask_sub_epi8(x, _mm512_movepi8_mask(w), _mm512_setzero_si512(), x);", "x;"),
     (AVX512, "_CMP_GE_OQ", "_CMP_GT_OQ"),
     (AVX512, "_CMP_LE_OQ", "_CMP_LT_OQ"),
@@ -80,7 +86,7 @@ MUTANTS = [
     (BODY, "set1(1.0f / pi_sqrtf(ss));", "set1(1.0f / ss);"),
     (BODY, "rotate(load_part(v, left), c, s), left);", "load_part(v, left), left);"),
     (Q8, "set1(b.scales[g * kStep + r])", "set1(b.scales[r])"),
-    (Q8, "mul(mul(to_float(dots[p][r][k]), weight_scale), set1", "mul(mul(to_float(dots[p][r][k]), set1(1.0f)), weight_scale); product = mul(product, set1"),
+    (Q8, "weight_scale), set1(b.scales[g * kStep + r]));", "set1(b.scales[g * kStep + r])), weight_scale);"),
     (Q8, "dots_start(b.sums[g * kStep + r])", "dots_start(b.sums[r])"),
     (Q8, "for (; g < b.groups; g++) add_group", "for (; g + 1 < b.groups; g++) add_group"),
     (Q8, "b.scales = scales_blocks + block * group_count * kRowBlock + lane;", "b.scales = scales_blocks + block * group_count * kRowBlock;"),
@@ -88,7 +94,7 @@ MUTANTS = [
     (Q8, "most = max(most, absolute(v));", "most = max(most, v);"),
     (Q8, "if (probes[i] != probes[i]) return probes[i];", ""),
     (Q8, "Reg held = max(negate(max(negate(div(load(x + i), divisor)), limit)), limit);", "Reg held = max(div(load(x + i), divisor), limit);"),
-    (Q8, "for (size_t i = 0; i < kLanes; i++) sums[g] += lanes[i];", "for (size_t i = 1; i < kLanes; i++) sums[g] += lanes[i];"),
+    (Q8, "for (size_t i = 0; i < kLanes; i++) total += lanes[i];", "for (size_t i = 1; i < kLanes; i++) total += lanes[i];"),
     (Q8, "if (group_size % 4 != 0) {", "if (group_size % 4 == 1) {"),
     (Q8, "pi_q8_scale(group_size, lane + r)", "pi_q8_scale(group_size, r)"),
     (WAVES, "Wide low = wide_fma(wide_set1(PI_EXP_C2), r, wide_set1(1.0));", "Wide low = wide_add(wide_mul(wide_set1(PI_EXP_C2), r), wide_set1(1.0));"),
@@ -112,8 +118,21 @@ MUTANTS = [
     (SAMPLER, "if (vocab_size < 1)", "if (vocab_size < 0)"),
     (SAMPLER, "if (count != s->vocab_size())", "if (count < s->vocab_size())"),
     (SAMPLER, "s->reseed(seed);", ""),
-    (MODEL, "if (index < count) return kOk;", "if (index <= count) return kOk;"),
+    (MODEL, "m.file().tensor_count();\n  if (index < count) return kOk;", "m.file().tensor_count();\n  if (index <= count) return kOk;"),
+    (MODEL, "metadata().count();\n  if (index < count) return kOk;", "metadata().count();\n  if (index <= count) return kOk;"),
     (MODEL, "case PROOFINFER_TENSOR_ROWS: *value = static_cast<int64_t>(tensor.rows);", "case PROOFINFER_TENSOR_ROWS: *value = static_cast<int64_t>(tensor.columns);"),
     (MODEL, "case PROOFINFER_MODEL_GROUP_SIZE: *value = static_cast<int64_t>(m.group_size());", "case PROOFINFER_MODEL_GROUP_SIZE: *value = 0;"),
-    (MODEL, "return status == kOk ? sink.commit(failure) : status;", "return sink.commit(failure);"),
+    (MODEL, "&account, cancel, failure);\n  return status == kOk ? sink.commit(failure) : status;", "&account, cancel, failure);\n  return sink.commit(failure);"),
+    (MODEL, "(&sink, cancel, failure);\n  return status == kOk ? sink.commit(failure) : status;", "(&sink, cancel, failure);\n  return sink.commit(failure);"),
 ]
+
+
+def misplaced(root: Path) -> list[str]:
+    """Rows whose text does not stand in its file exactly once."""
+    return [f"{file} has this {(root / file).read_text().count(old)} times: {old}" for file, old, _ in MUTANTS if (root / file).read_text().count(old) != 1]
+
+
+if __name__ == "__main__":
+    wrong = misplaced(Path(__file__).resolve().parents[2])
+    print("\n".join(wrong + [f"{len(MUTANTS)} mutants written by hand, {len(wrong)} of them without a place"]))
+    sys.exit(1 if wrong else 0)

@@ -27,7 +27,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import by_hand
-from bench_tree import ROOT, TESTS, Bench, Broken, Outcome, digest_of
+from bench_tree import ROOT, TEST_FOLDERS, TESTS, Bench, Broken, Outcome, digest_of
 
 HERE = Path(__file__).resolve().parent
 SURVIVORS = HERE / "survivors.txt"
@@ -36,7 +36,7 @@ ALL_PERCENT, FILE_PERCENT = 95.0, 90.0
 SAMPLE_PERCENT = 75.0
 # Of one instruction set, or tables and constants that another file includes.
 BY_HAND_ONLY = re.compile(r"kernels_(sse2|avx2|avx512|avx512vnni|neon|neondot)\.cpp$|kernels_(q8_)?body\.h$|elementary_(body|vector)\.h$|isa\.h$")
-LEFT_OUT = re.compile(r"^src/(cli|cmake)/|CMakeLists|\.txt$")
+LEFT_OUT = re.compile(r"^src/cmake/|CMakeLists|\.txt$")
 
 
 @dataclass(frozen=True)
@@ -53,17 +53,21 @@ class Mutant:
         return hashlib.sha256(f"{self.file}\0{self.text}".encode()).hexdigest()[:12]
 
     @property
-    def key(self) -> tuple[str, str, str]:
-        return self.file, self.before.strip(), self.after.strip()
+    def key(self) -> tuple[str, int, str, str]:
+        """The file, the number of the line among those of the same text, and the change."""
+        lines = [line.strip() for line in self.text.splitlines()[: self.line - 1]]
+        return self.file, lines.count(self.before.strip()) + 1, self.before.strip(), self.after.strip()
 
     def shown(self) -> str:
         return f"{self.file}:{self.line}: {self.before.strip()}  =>  {self.after.strip()}"
 
 
+COMMENT = r'("(?:\\.|[^"\\])*")|(\'(?:\\.|[^\'\\])*\')|//[^\n]*|/\*.*?\*/'
+
+
 def without_comments(text: str) -> str:
     """Code alone, in single blanks: mutants of comments and of annotations for the proof change nothing."""
-    pattern = r'("(?:\\.|[^"\\])*")|(\'(?:\\.|[^\'\\])*\')|//[^\n]*|/\*.*?\*/'
-    code = re.sub(pattern, lambda m: m[1] or m[2] or " ", text, flags=re.S)
+    code = re.sub(COMMENT, lambda m: m[1] or m[2] or " ", text, flags=re.S)
     return re.sub(r"\s+", " ", code)
 
 
@@ -82,22 +86,60 @@ def can_compile(line: str, changed: str) -> bool:
     return line[begin - 1] == " " and line[end] == " "
 
 
-def generate(file: str, text: str) -> list[Mutant]:
-    """All mutants of a file that change its code."""
+def open_blocks(lines: list[str]) -> list[str]:
+    """The beginnings of the blocks that are open behind these lines."""
+    blocks: list[str] = []
+    for line in lines:
+        code = without_comments(line)
+        for at, character in enumerate(code):
+            if character == "{":
+                blocks.append(code[:at])
+            elif character == "}" and blocks:
+                blocks.pop()
+    return blocks
+
+
+def cannot_compile(mutant: Mutant) -> bool:
+    """Whether it certainly does not, told without the compiler."""
+    changed = mutant.after.strip().splitlines()
+    if changed[-1].strip() in ("break;", "continue;"):
+        leaves = r"\b(for|while)\b|^\s*do\b" + r"|\bswitch\b" * (changed[-1].strip() == "break;")
+        return not any(re.search(leaves, block) for block in open_blocks(mutant.text.splitlines()[: mutant.line]))
+    if mutant.after.strip().startswith("/*"):
+        return re.search(r"[{},:(&|]$|^(template|class|struct|namespace|extern)\b", without_comments(mutant.before).strip()) is not None
+    if any(mutant.before.count(a) - mutant.before.count(b) != mutant.after.count(a) - mutant.after.count(b) for a, b in ("()", "{}", "[]")):
+        return True
+    wrong = r"[<>]=[\w(]|[<>]==|\bbegin\b"
+    return re.search(wrong, mutant.after) is not None and re.search(wrong, mutant.before) is None
+
+
+def generate(file: str, text: str, kept: Path) -> list[Mutant]:
+    """All mutants of a file that change its code; `kept` has them from an earlier call."""
+    lines = text.splitlines(keepends=True)
+    found = kept / f"{hashlib.sha256(f'{file} {text}'.encode()).hexdigest()[:16]}.json"
+    if not found.exists():
+        found.parent.mkdir(exist_ok=True)
+        found.write_text(json.dumps(all_edits(lines)))
+    blank = re.sub(COMMENT, lambda m: m[1] or m[2] or re.sub(r"[^\n]", " ", m[0]), text, flags=re.S).splitlines()
+    mutants, seen = [], set()
+    for number, changed in json.loads(found.read_text()):
+        line = lines[number - 1]
+        code = number, without_comments(changed).strip()
+        if blank[number - 1].strip() and code[1] != without_comments(line).strip() and code not in seen and can_compile(line, changed):
+            seen.add(code)
+            whole = "".join(lines[: number - 1]) + changed + "".join(lines[number:])
+            mutants.append(Mutant(file, number, line, changed, whole))
+    return mutants
+
+
+def all_edits(lines: list[str]) -> list[tuple[int, str]]:
+    """universalmutator's: the number of a line and what to put there."""
     from universalmutator import mutator
 
-    lines = text.splitlines(keepends=True)
     mutator.print = lambda *_, **__: None  # it tells what it does
     rules = ["universal.rules", "c_like.rules", "cpp.rules"]
     found = mutator.mutants_regexp(lines, ruleFiles=rules, ignorePatterns=[r"static_assert", r"^\s*#"], ignoreStringOnly=True)
-    mutants, seen, original = [], set(), without_comments(text)
-    for number, changed, *_ in found:
-        whole = "".join(lines[: number - 1]) + changed + "".join(lines[number:])
-        code = without_comments(whole)
-        if code != original and code not in seen and can_compile(lines[number - 1], changed):
-            seen.add(code)
-            mutants.append(Mutant(file, number, lines[number - 1], changed, whole))
-    return mutants
+    return [(number, changed) for number, changed, *_ in found]
 
 
 class OutOfTime(Exception):
@@ -113,25 +155,27 @@ class Study:
         self.bench = Bench(folder, jobs, build)
         self.results_folder = folder / "results"
         self.results_folder.mkdir(exist_ok=True)
-        self.sources = digest_of(self.bench.tree / "src", self.bench.tree / "include")
-        self.tests = digest_of(self.bench.tree / "tests")
+        self.sources = digest_of(self.bench.tree, "src", "include")
+        self.tests = digest_of(self.bench.tree, *TEST_FOLDERS)
         self.killers: dict[str, Counter[str]] = defaultdict(Counter)
         self.lock = threading.Lock()
-        self.deadline = float("inf")
+        self.deadline, self.finished = float("inf"), True
         self.survivors = read_survivors()
+        self.wanted = re.compile("")
 
     def result(self, mutant: Mutant) -> Outcome:
-        """What became of it: from an earlier run on the same sources (and, of a survivor, the same tests), or now."""
+        """What became of it: from an earlier run on the same sources (and, of a survivor without a reason, the same tests), or now."""
         file = self.results_folder / f"{mutant.id}.json"
         if file.exists():
             kept = json.loads(file.read_text())
-            survivor = kept["outcome"]["verdict"] == "survived"
+            survivor = kept["outcome"]["verdict"] == "survived" and mutant.key not in self.survivors
             if kept["sources"] == self.sources and (not survivor or kept["tests"] == self.tests):
                 outcome = Outcome(**kept["outcome"])
                 with self.lock:
                     self.killers[mutant.file][outcome.by] += 1
                 return outcome
         if time.monotonic() > self.deadline:
+            self.finished = False
             raise OutOfTime
         with self.lock:
             first = [name for name, _ in self.killers[mutant.file].most_common() if name]
@@ -144,7 +188,7 @@ class Study:
         return outcome
 
     def files(self) -> list[str]:
-        """The sources that mutants are drawn of."""
+        """The sources that mutants are drawn from."""
         tree = self.bench.tree
         names = sorted(str(p.relative_to(tree)) for p in (tree / "src").rglob("*") if p.suffix in (".c", ".cpp", ".h"))
         usable = [n for n in names if not LEFT_OUT.search(n) and not BY_HAND_ONLY.search(n)]
@@ -156,31 +200,40 @@ class Study:
         """How many mutants of each file: by lines of code, three at least."""
         sizes = {name: len(without_comments((self.bench.tree / name).read_text())) for name in self.files()}
         total = sum(sizes.values())
-        return {name: max(3, round(count * size / total)) for name, size in sizes.items()}
+        return {name: max(3, round(count * size / total)) for name, size in sizes.items() if self.wanted.search(name)}
 
     def draw_from(self, file: str, count: int) -> list[tuple[Mutant, Outcome]]:
         """`count` mutants of a file that compile, in the seed's order; fewer where there are no more."""
-        mutants = generate(file, (self.bench.tree / file).read_text())
+        mutants = generate(file, (self.bench.tree / file).read_text(), self.folder / "edits")
         random.Random(f"{self.seed} {file}").shuffle(mutants)
         found: list[tuple[Mutant, Outcome]] = []
         for mutant in mutants:
             if len(found) == count:
                 break
-            outcome = self.result(mutant)
+            if cannot_compile(mutant):
+                continue
+            try:
+                outcome = self.result(mutant)
+            except OutOfTime:
+                break
             if outcome.verdict not in ("not compiled", "same code"):
                 found.append((mutant, outcome))
                 self.tell(mutant, outcome)
         return found
 
     def by_hand(self) -> list[Mutant]:
-        return [planted(self.bench.tree, *row) for row in by_hand.MUTANTS if row[0] in self.bench.compiles or self.bench.includers.get(row[0])]
+        rows = [row for row in by_hand.MUTANTS if self.wanted.search(row[0])]
+        return [planted(self.bench.tree, *row) for row in rows if row[0] in self.bench.compiles or self.bench.includers.get(row[0])]
 
-    def judge_by_hand(self, mutant: Mutant) -> tuple[Mutant, Outcome]:
-        outcome = self.result(mutant)
+    def judge_by_hand(self, mutant: Mutant) -> list[tuple[Mutant, Outcome]]:
+        try:
+            outcome = self.result(mutant)
+        except OutOfTime:
+            return []
         if outcome.verdict in ("not compiled", "same code"):
             raise Broken(f"written by hand, but {outcome.verdict}: {mutant.shown()} {outcome.by}")
         self.tell(mutant, outcome)
-        return mutant, outcome
+        return [(mutant, outcome)]
 
     def tell(self, mutant: Mutant, outcome: Outcome) -> None:
         by = f" by {outcome.by}" if outcome.by else ""
@@ -195,15 +248,16 @@ def planted(tree: Path, file: str, old: str, new: str) -> Mutant:
     return Mutant(file, line, old, new, text.replace(old, new), by_hand=True)
 
 
-def read_survivors() -> dict[tuple[str, str, str], str]:
-    """(file, line, mutated line) -> why nothing can tell them apart. Blocks of a file's name and lines that begin with -, + and =."""
+def read_survivors() -> dict[tuple[str, int, str, str], str]:
+    """Keys of mutants -> why nothing can tell them apart. Blocks of a file's name and lines that begin with -, + and =."""
     found = {}
     text = "\n".join(line for line in SURVIVORS.read_text().splitlines() if not line.startswith("#"))
     for block in filter(None, (block.strip() for block in text.split("\n\n"))):
-        file, before, *after, reason = block.splitlines()
+        first, before, *after, reason = block.splitlines()
+        file, _, number = first.partition(" #")
         if before[:2] != "- " or after[0][:2] != "+ " or reason[:2] != "= " or not (ROOT / file).is_file():
             raise Broken(f"{SURVIVORS.name}: not a file's name, -, + and = lines: {block}")
-        found[file, before[2:], "\n".join(after)[2:]] = reason[2:]
+        found[file, int(number or 1), before[2:], "\n".join(after)[2:]] = reason[2:]
     return found
 
 
@@ -247,28 +301,32 @@ def report(study: Study, results: list[tuple[Mutant, Outcome]], sample: bool) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    study = Study(arguments.folder.resolve(), arguments.seed, arguments.jobs, arguments.build_dir)
+    study = Study(arguments.folder.resolve(), arguments.seed, arguments.jobs, arguments.use_build)
     begin = time.monotonic()
     study.deadline = begin + arguments.seconds
+    study.wanted = re.compile(arguments.files)
     print(f"seed {arguments.seed}; {len(TESTS)} test programs; sources {study.sources}, tests {study.tests}", flush=True)
     results: list[tuple[Mutant, Outcome]] = []
     with ThreadPoolExecutor(arguments.jobs, thread_name_prefix=f"worker{arguments.seed}") as pool:
         if arguments.sample:
             chosen = random.Random(arguments.seed)
-            # Those that one object is made of: a file that every instruction set includes takes minutes.
-            cheap = {name for name in study.bench.compiles if not study.bench.includers.get(name)}
+            # Those that one object is made of: a file that every instruction set includes takes minutes; nor of the program, whose tests take seconds each.
+            cheap = {name for name in study.bench.compiles if not study.bench.includers.get(name) and not name.startswith("src/cli/")}
             files = chosen.choices([name for name in study.files() if name in cheap], k=(arguments.sample + 1) // 2)
             by_hand_ones = chosen.sample([m for m in study.by_hand() if m.file in cheap], arguments.sample // 2)
             waiting = [pool.submit(study.draw_from, name, count) for name, count in Counter(files).items()]
-            waiting += [pool.submit(lambda m=m: [study.judge_by_hand(m)]) for m in by_hand_ones]
+            waiting += [pool.submit(study.judge_by_hand, m) for m in by_hand_ones]
         else:
-            waiting = [pool.submit(study.draw_from, name, count) for name, count in study.shares(arguments.count).items()]
-            waiting += [pool.submit(lambda m=m: [study.judge_by_hand(m)]) for m in study.by_hand()]
+            waiting = [pool.submit(study.judge_by_hand, m) for m in study.by_hand()]
+            waiting += [pool.submit(study.draw_from, name, count) for name, count in study.shares(arguments.count).items()]
         for one in waiting:
             results += one.result()
     missing = arguments.sample and len(results) < arguments.sample
+    print(f"{len(results)} judged in {time.monotonic() - begin:.0f} s")
     code = report(study, results, sample=bool(arguments.sample))
-    print(f"{time.monotonic() - begin:.0f} s")
+    if not study.finished:
+        print("not finished: the time that was given is over")
+        return 3
     return 2 if missing else code
 
 
@@ -277,15 +335,13 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=340, help="mutants to draw (a file has three at least)")
     parser.add_argument("--sample", type=int, default=0, help="only so many, half of them written by hand, of files that one object is made of")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--files", default="", help="only files whose names this regular expression finds")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="end after so long; the next run goes on from there")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--build-dir", type=Path, help="a build of this tree with tests to use, instead of one made for this with -O1")
+    parser.add_argument("--use-build", type=Path, help="a build of this tree with tests to use, instead of one made for this with -O1")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "mutation")
     try:
         return run(parser.parse_args())
-    except OutOfTime:
-        print("not finished: the time that was given is over")
-        return 3
     except Broken as problem:
         print(f"ERROR: {problem}")
         return 2

@@ -21,6 +21,27 @@ valgrind_units() {
   done
 }
 
+# All tests with clang -O0, and the recorded figures on all numbers of threads as other compilers and optimisation levels build them.
+compilers() {
+  local clang="-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++" lto=-DCMAKE_INTERPROCEDURAL_OPTIMIZATION=ON name options
+  while read -r name options; do
+    # shellcheck disable=SC2086
+    cmake -S . -B "$build-$name" -G Ninja -DPROOFINFER_BUILD_TESTS=ON $options
+    cmake --build "$build-$name"
+    case $name in
+    clang-o0) python3 -B tests/tools/run_tests.py --build-dir "$build-$name" -j "$(nproc)" -E '^(install|valgrind)\.' ;;
+    *) python3 -B tests/tools/run_tests.py --build-dir "$build-$name" -j "$(nproc)" -R '^conformance\.' ;;
+    esac
+  done <<END
+gcc-o0 -DCMAKE_BUILD_TYPE=Debug
+gcc-o2 -DCMAKE_BUILD_TYPE=RelWithDebInfo
+gcc-lto -DCMAKE_BUILD_TYPE=Release $lto
+clang-o0 -DCMAKE_BUILD_TYPE=Debug $clang
+clang-o2 -DCMAKE_BUILD_TYPE=RelWithDebInfo $clang
+clang-lto -DCMAKE_BUILD_TYPE=Release $lto $clang -DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld -DCMAKE_SHARED_LINKER_FLAGS=-fuse-ld=lld
+END
+}
+
 # What CTest keeps for this tier: comparisons over every input.
 exhaustive() {
   python3 -B tests/tools/run_tests.py --build-dir "$build" -C Long -R '^long\.'
@@ -87,5 +108,5 @@ source_mutants() {
 gates() { tests/tools/gates.sh; }
 
 stages=("$@")
-if [ ${#stages[@]} -eq 0 ]; then stages=(build_release exhaustive oracles engine_mutants source_mutants proof other_machines valgrind_units bindings tsan_repeated fuzzing gates); fi
+if [ ${#stages[@]} -eq 0 ]; then stages=(build_release exhaustive compilers oracles engine_mutants source_mutants proof other_machines valgrind_units bindings tsan_repeated fuzzing gates); fi
 for name in "${stages[@]}"; do stage "$name" "$name"; done
