@@ -268,7 +268,8 @@ TEST(TokenizerBin, garbage_that_looks_like_nothing_keeps_its_own_error) {
 
 TEST(TokenizerBin, a_vocabulary_of_no_size_is_an_argument_error) {
   Bytes bytes = tokenizer_file(odd_pieces());
-  EXPECT_REFUSED(PROOFINFER_E_ARGUMENT, "vocab_size is 0; a tokenizer.bin does not say how many pieces it has: expected 1 or more", bytes, 0);
+  EXPECT_REFUSED(PROOFINFER_E_ARGUMENT, "vocab_size is 0; a tokenizer.bin does not say how many pieces it has: expected 1 or more", bytes,
+                 0);
   EXPECT_REFUSED(PROOFINFER_E_ARGUMENT, "vocab_size is -2147483648; expected 0 or more", bytes, std::numeric_limits<int32_t>::min());
 }
 
