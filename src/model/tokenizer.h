@@ -46,7 +46,7 @@ class Tokenizer : public Object {
   }
   float score(int32_t id) const { return vocabulary_.score(static_cast<size_t>(id)); }
   PieceKind kind(int32_t id) const { return vocabulary_.kind(static_cast<size_t>(id)); }
-  // The lowest id of these bytes, as the file spells control and user-defined pieces; -1: none. Looks at every piece.
+  // The lowest id of these bytes, as the file spells control and user-defined pieces; -1: none, and for no bytes. Looks at every piece.
   int32_t find_piece(Bytes bytes) const;
   // The file's chat template; empty: none.
   Bytes chat_template() const { return {vocabulary_.chat_template.data(), vocabulary_.chat_template.count()}; }

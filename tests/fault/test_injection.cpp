@@ -11,6 +11,7 @@
 #include "fault/inject.h"
 #include "support/files.h"
 #include "support/scheduling.h"
+#include "support/vocabulary.h"
 
 namespace proofinfer_test {
 
@@ -247,6 +248,27 @@ TEST(FaultInjection, opening_a_tokenizer) {
 }
 
 // Pieces that end in the reader's window, span two of them, and are longer than one.
+TEST(FaultInjection, opening_a_tokenizer_of_a_gguf_file) {
+  RuleVocabulary vocabulary;
+  vocabulary.pre = "llama-bpe";
+  // Longer than what is read ahead, so that every array is read in several parts.
+  vocabulary.others = {{std::string(5000, 'q')}, {"<x>", 0, kUserDefined}};
+  for (char c = 'a'; c < 'z'; c++) vocabulary.rules.push_back({std::string(1, c), "z"});
+  GgufFile by_rules = rule_file(vocabulary);
+  by_rules.add("tokenizer.chat_template", "{{ x }}");
+  for (const GgufFile &gguf : {by_rules, scored_file(scored_pieces({{"\xE2\x96\x81"}, {"a"}, {std::string(5000, 'q')}}))}) {
+    ScratchFile file(gguf.bytes());
+    Tokenizer made;
+    const Entry entry = maker("tokenizer open path, GGUF", &made, [&] {
+      Answer answer;
+      made = open_tokenizer(file.path(), 0, &answer);
+      return answer;
+    });
+    sweep(entry, kAllocationModes);
+    sweep(entry, kReadModes);
+  }
+}
+
 TEST(FaultInjection, opening_a_tokenizer_of_long_pieces) {
   std::vector<Piece> pieces = small_pieces();
   for (size_t length : {3000u, 7000u, 9000u, 20000u, 5u}) pieces.push_back({std::string(length, 'q'), -1.0f});

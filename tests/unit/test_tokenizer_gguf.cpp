@@ -469,10 +469,44 @@ TEST(TokenizerGguf, a_padded_vocabulary_ends_in_empty_control_pieces) {
   EXPECT_EQ(fewer.message, "vocab_size is 255 and the file has 256 pieces; expected 0 or at least as many");
 }
 
+TEST(TokenizerGguf, every_kind_of_piece_decodes_as_it_is_documented) {
+  Tokenizer tokenizer = open(scored_file(
+      scored_pieces({{"\xE2\x96\x81", -1}, {"n"}, {"c", 0, kControl}, {"u", 0, kUserDefined}, {"x", 0, kUnused}, {"?", 0, kUnknown}})));
+  EXPECT_EQ(decode(tokenizer, {260, 261, 262, 263, 264, 3 + 'b'}), "nub");
+  EXPECT_EQ(decode(tokenizer, {260, 261, 262, 263, 264, 3 + 'b'}, -1, PROOFINFER_DECODE_SPELLED), "ncux?<0x62>");
+  EXPECT_EQ(encode(tokenizer, "xn"), Ids({259, 263, 260}));
+  EXPECT_EQ(encode(tokenizer, "?"), Ids({259, 3 + '?'}));
+}
+
+TEST(TokenizerGguf, a_byte_without_a_piece_is_found_in_every_part_of_a_text) {
+  const std::string space = "\xE2\x96\x81";
+  std::vector<GgufPiece> pieces = {{"a"}, {space}, {"<u>", 0, kUserDefined}};
+  GgufFile file = scored_file(pieces);
+  file.add("tokenizer.ggml.unknown_token_id", 0u);
+  pieces[0].type = kUnknown;
+  for (const std::string text : {"b", "b<u>a", "<u>b"}) {
+    Ids ids;
+    EXPECT_TRUE(encode_answer(open(file), text, 0, &ids).ok());
+  }
+  RuleVocabulary vocabulary;
+  std::vector<GgufPiece> bytes = vocabulary.pieces();
+  bytes['q'].type = kControl;  // text must not become it
+  bytes.push_back({"<u>", 0, kUserDefined});
+  GgufFile lacking = rule_file(vocabulary);
+  for (const char *key : {"tokens", "scores", "token_type"}) lacking.remove_key(std::string("tokenizer.ggml.") + key);
+  add_pieces(&lacking, bytes);
+  for (const std::string text : {"q", "q<u>a", "a<u>q"}) {
+    Ids ids;
+    Answer answer = encode_answer(open(lacking), text, 0, &ids);
+    EXPECT_EQ(answer.status, PROOFINFER_E_FORMAT);
+    EXPECT_TRUE(answer.says("the byte 0x71 at offset " + std::to_string(text.find('q')))) << answer;
+  }
+}
+
 TEST(TokenizerGguf, of_equal_pieces_the_lowest_id_is_what_text_becomes) {
   RuleVocabulary vocabulary;
   vocabulary.rules = {{"a", "b"}, {"b", "c"}, {"a", "b"}};  // the third repeats the first
-  vocabulary.others = {{"<x>", 0, kControl}, {"<x>", 0, kUserDefined}};
+  vocabulary.others = {{"<x>", 0, kControl}, {"<x>", 0, kUserDefined}, {"<x>", 0, kUserDefined}};
   Tokenizer tokenizer = open(rule_file(vocabulary));
   EXPECT_EQ(encode(tokenizer, "abc"), Ids({256, 'c'}));
   EXPECT_EQ(encode(tokenizer, "<x>"), Ids({260}));
