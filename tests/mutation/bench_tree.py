@@ -84,6 +84,7 @@ TESTS = (
     Test("differential_isas", environment=drawn(20)),
     Test("unit_scheduler"),
     Test("unit_score"),
+    Test("differential_scheduler", files="scheduler|batch", environment=(("PROOFINFER_SCHEDULER_ROUNDS", "1"),)),
     Test("unit_chat"),
     Test("unit_gguf", files="src/(base|format)/|api/(model|tokenizer)|weights"),
     Test("unit_tokenizer_gguf", files="src/(base|format)/|tokenizer|unicode"),

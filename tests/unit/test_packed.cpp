@@ -129,6 +129,23 @@ TEST(Packed, its_properties_are_those_of_the_checkpoint_and_its_tensors_fill_it)
   }
 }
 
+TEST(Packed, its_tensors_are_named_for_the_matrices_that_they_hold) {
+  std::vector<std::string> expected = {"layers.0.attention_norm", "layers.0.ffn_norm", "layers.1.attention_norm", "layers.1.ffn_norm",
+                                       "final_norm"};
+  for (const char *layer : {"layers.0.", "layers.1."})
+    for (const char *matrix : {"qkv", "wo", "w13", "w2"}) expected.push_back(std::string(layer) + matrix);
+  expected.insert(expected.end(), {"token_embedding", "classifier"});
+  const Model model = open_model(pack(version1_checkpoint(kOwnClassifier, 2)));
+  std::vector<std::string> names;
+  for (size_t i = 0; i < proofinfer_model_tensor_count(model.get()); i++) {
+    char name[64];
+    size_t needed = 0;
+    ASSERT_TRUE(answer_of(proofinfer_model_tensor_name, model.get(), i, name, sizeof(name), &needed).ok()) << i;
+    names.emplace_back(name, needed);
+  }
+  EXPECT_EQ(names, expected);
+}
+
 TEST(Packed, a_state_moves_between_the_checkpoint_and_its_packed_file) {
   for (const Source &source : sources()) {
     const ScratchFile file(pack(source.file));
