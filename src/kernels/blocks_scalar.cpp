@@ -389,6 +389,15 @@ size_t element_panel_bytes(ElementType type, size_t columns) {
   return columns / (shape.groups * kColumns) * shape.panel_bytes;
 }
 
+bool element_halves_at(ElementType type, size_t place) {
+  if (!element_is_blocks(type)) return element_is_half(type);
+  Shape shape = shape_of(type);
+  size_t in_block = place % shape.panel_bytes;
+  if (shape.groups == 1) return in_block >= shape.payload;
+  size_t end = type == ElementType::kQ6_K ? PI_Q6K_SCALES : PI_K_SCALES;
+  return in_block < end;
+}
+
 void dequantize_row(ElementType type, const unsigned char *panel, size_t lane, size_t columns, float *out) {
   assert(type != ElementType::kQ8Groups && lane < kPanelRows);
   if (!element_is_blocks(type)) {

@@ -39,6 +39,9 @@ bool element_is_half(ElementType type);
 // at most. columns: a multiple of element_block_columns, at most 2^31. Not for kQ8Groups.
 size_t element_panel_bytes(ElementType type, size_t columns);
 
+// Whether the eight bytes at a place of a panel, a multiple of 8, are 16-bit numbers, which lie there in the machine's byte order. Not for kQ8Groups.
+bool element_halves_at(ElementType type, size_t place);
+
 // The row of a panel in float32, as PyPI gguf's reference dequantization has it (docs/arithmetic.md). lane: the row, below 16; out: [columns].
 // Not for kQ8Groups.
 void dequantize_row(ElementType type, const unsigned char *panel, size_t lane, size_t columns, float *out);

@@ -414,16 +414,15 @@ static uint32_t load_bits(float value) {
   return bits;
 }
 
-// The value of little-endian word i of packed panels. On big-endian machines floats and 16-bit numbers lie in memory the other way round, int8 and the
-// panels of block types do not.
+// The value of little-endian word i of packed panels. On big-endian machines floats and 16-bit numbers lie in memory the other way round, bytes do not.
 static uint64_t packed_word(const unsigned char *panels, ElementType type, size_t group_size, size_t i) {
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-  if (element_is_half(type)) {
+  bool groups = type == ElementType::kQ8Groups;
+  if (!groups && element_halves_at(type, 8 * i)) {
     uint16_t quad[4];
     memcpy(quad, panels + 8 * i, sizeof(quad));
     return quad[0] | uint64_t(quad[1]) << 16 | uint64_t(quad[2]) << 32 | uint64_t(quad[3]) << 48;
   }
-  bool groups = type == ElementType::kQ8Groups;
   size_t block = groups ? pi_q8_block_bytes(group_size) : 0;
   if (type == ElementType::kF32 || (groups && 8 * i % block >= pi_q8_scale(group_size, 0))) {
     uint32_t pair[2];

@@ -295,6 +295,22 @@ TEST_P(KernelsTest, pack_blocks_fills_the_lanes_named_alone) {
     }
 }
 
+// Two panels that differ in every byte of every 16-bit number, and in no other.
+TEST_P(KernelsTest, halves_stand_where_a_fingerprint_takes_them_to_be) {
+  for (ElementType type : kBlockTypes) {
+    size_t groups = 3 * groups_of(type), block_bytes = element_block_bytes(type);
+    Packed rows = file_rows(random_, type, 16 * 3, Values::kOrdinary, false);
+    Packed one(element_panel_bytes(type, groups * 32), false), other(one.count(), false);
+    kernels_->pack_blocks(type, rows.data(), 16, groups, 0, one.data());
+    for (size_t block = 0; block < 16 * 3; block++)
+      for (size_t place : halves_of(type))
+        for (size_t byte : {place, place + 1}) rows[block * block_bytes + byte] ^= 0xff;
+    kernels_->pack_blocks(type, rows.data(), 16, groups, 0, other.data());
+    for (size_t at = 0; at < one.count(); at++)
+      ASSERT_EQ(one[at] != other[at], element_halves_at(type, at / 8 * 8)) << element_name(type) << ", byte " << at;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Isa, KernelsTest, testing::Range(size_t(0), kernels_count()), name_of_kernels);
 INSTANTIATE_TEST_SUITE_P(Isa, VectorKernelsTest, testing::Range(size_t(1), kernels_count()), name_of_kernels);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(VectorKernelsTest);
