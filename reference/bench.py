@@ -45,6 +45,8 @@ def measure_proofinfer(arguments: argparse.Namespace) -> Figures:
         command += ["--sessions", str(arguments.sessions)]
     if arguments.isa:
         command += ["--isa", arguments.isa]
+    if arguments.no_bounds:
+        command.append("--no-bounds")
     figures = json.loads(run(command).stdout)["figures"]
     return {key: figure["median"] for key, figure in figures.items()}
 
@@ -135,6 +137,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--node-folder", type=Path, help="a folder in which node-llama-cpp is installed")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--isa")
+    parser.add_argument("--no-bounds", action="store_true", help="do not measure what the machine could do")
     parser.add_argument("--sessions", type=int, default=0, help="also decode so many sessions together")
     parser.add_argument("--prompt-tokens", type=int, default=200)
     parser.add_argument("--decode-tokens", type=int, default=200)

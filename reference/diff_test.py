@@ -408,7 +408,7 @@ def compare_engine(report: Report, truth: Truth, arguments: argparse.Namespace) 
                         compare_texts(report, oracle, model, arguments)
     for oracle in oracles.LOGITS_ORACLES:
         if oracle.name in arguments.oracles:
-            sources = [HERE / name for name in ("oracles.py", "export_gguf.py", "llama_cpp_logits.mjs")]
+            sources = [HERE / name for name in ("oracles.py", "export_gguf.py", "llama_cpp.mjs", "llama_cpp_logits.mjs")]
             theirs = kept(arguments.cache, oracle.name, case, sources, lambda oracle=oracle: oracle.logits(case, arguments.places))
             report.demand(theirs.shape == first.shape, f"{oracle.name} gave {theirs.shape} instead of {first.shape} logits")
             report.compare_with_oracle(oracle, theirs, first, truth)

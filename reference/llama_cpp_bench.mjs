@@ -1,16 +1,9 @@
-// Decode and prefill speed of llama.cpp on a GGUF file, through the npm package node-llama-cpp (tried: 3.21.1), as JSON on stdout.
+// Decode and prefill speed of llama.cpp (llama_cpp.mjs) on a GGUF file, as JSON on stdout.
 //   node llama_cpp_bench.mjs MODEL.gguf THREADS PROMPT_TOKENS DECODE_TOKENS REPEATS
-// The package is looked for from the current folder: npm install node-llama-cpp@3.21.1 --ignore-scripts
-import {createRequire} from "node:module";
-import {pathToFileURL} from "node:url";
-import path from "node:path";
+import {loadModel} from "./llama_cpp.mjs";
 
 const [modelPath, threads, promptTokens, decodeTokens, repeats] = [process.argv[2], ...process.argv.slice(3).map(Number)];
-const require = createRequire(path.join(process.cwd(), "package.json"));
-const {getLlama, LlamaLogLevel} = await import(pathToFileURL(require.resolve("node-llama-cpp")).href);
-
-const llama = await getLlama({gpu: false, build: "never", maxThreads: threads, logLevel: LlamaLogLevel.error});
-const model = await llama.loadModel({modelPath: path.resolve(modelPath), gpuLayers: 0, useMmap: false});
+const model = await loadModel(modelPath, threads, {useMmap: false});
 const context = await model.createContext({
   contextSize: promptTokens + decodeTokens + 16, batchSize: promptTokens, threads: {ideal: threads, min: threads}, sequences: 1, flashAttention: false,
 });

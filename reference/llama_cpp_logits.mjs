@@ -1,25 +1,11 @@
-// Probabilities of every token after every position, by llama.cpp through the npm package node-llama-cpp (tried: 3.21.1): float32, positions x
-// vocabulary, to a file.
+// Probabilities of every token after every position, by llama.cpp (llama_cpp.mjs): float32, positions x vocabulary, to a file.
 //   node llama_cpp_logits.mjs MODEL.gguf TOKENS.json OUTPUT
-// The package is looked for from the current folder: npm install node-llama-cpp@3.21.1 --ignore-scripts
-import {createRequire} from "node:module";
-import {pathToFileURL} from "node:url";
 import {readFileSync, writeFileSync} from "node:fs";
-import path from "node:path";
+import {exactSequence, loadModel} from "./llama_cpp.mjs";
 
 const [modelPath, tokensPath, outputPath] = process.argv.slice(2);
 const tokens = JSON.parse(readFileSync(tokensPath, "utf8"));
-const require = createRequire(path.join(process.cwd(), "package.json"));
-const {getLlama, LlamaLogLevel} = await import(pathToFileURL(require.resolve("node-llama-cpp")).href);
-
-const llama = await getLlama({gpu: false, build: "never", maxThreads: 1, logLevel: LlamaLogLevel.error});
-const model = await llama.loadModel({modelPath: path.resolve(modelPath), gpuLayers: 0, useMmap: false});
-// Keys and values in float32: the default, float16, is no oracle for float32.
-const context = await model.createContext({
-  contextSize: tokens.length + 8, threads: {ideal: 1, min: 1}, sequences: 1, flashAttention: false,
-  experimentalKvCacheKeyType: "F32", experimentalKvCacheValueType: "F32",
-});
-const sequence = context.getSequence();
+const sequence = await exactSequence(await loadModel(modelPath, 1, {useMmap: false}), tokens.length + 8);
 const plain = {temperature: 1, topK: 0, topP: 1, minP: 0};
 const answers = await sequence.controlledEvaluate(tokens.map((token) => [token, {generateNext: {probabilities: true, options: plain}}]));
 const rows = answers.map((answer) => {

@@ -82,7 +82,7 @@ fuzzing() {
   python3 -B fuzz/run.py --build-dir build/fuzz --seconds "${FUZZ_SECONDS:-1200}"
 }
 
-# The engine against every oracle that can be installed; LLAMA2C names a folder of llama2.c with model.py, run and runq.
+# The engine against every oracle that can be installed, and on SmolLM2 against llama.cpp; LLAMA2C names a folder of llama2.c with model.py, run and runq.
 oracles() {
   tests/tools/install_dependencies.sh ci
   reference/install.sh all
@@ -90,6 +90,8 @@ oracles() {
   if [ -n "${LLAMA2C:-}" ]; then names+=,model.py,run,runq more=(--llama2c "$LLAMA2C"); fi
   build/oracles/bin/python -B reference/diff_test.py --library "$build/src/libproofinfer.so.1" --oracles $names \
     --node-folder build/oracles/node "${more[@]}"
+  build/oracles/bin/python -B reference/smollm2_test.py --library "$build/src/libproofinfer.so.1" --model "$(tests/tools/smollm2.sh)" \
+    --node-folder build/oracles/node
 }
 
 # Every mistake planted in the engine, to be noticed by the oracles.
