@@ -178,9 +178,9 @@ std::vector<int32_t> encode(const proofinfer_tokenizer *tokenizer, std::string_v
 std::string read_file(const char *what, const std::string &path) {
   if (path == "-") return read_all();
   std::ifstream file(path, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  (void)file.peek();  // a folder opens and cannot be read
   if (!file.is_open() || file.bad()) throw Problem(std::string("cannot read ") + what + " '" + path + "'");
-  return text;
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 void append_tokens(proofinfer_session *session, const int32_t *tokens, size_t count, bool show_progress) {

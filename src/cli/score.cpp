@@ -128,9 +128,12 @@ Figures figures_of(const proofinfer_tokenizer *tokenizer, const Text &text) {
     figures.scored++;
     figures.nats -= static_cast<double>(logprob);
   }
-  // A first token that does not stand for the beginning is text that nothing is known about.
-  if (!text.tokens.empty() && text.tokens[0] != proofinfer_tokenizer_bos(tokenizer))
-    figures.scored_bytes -= std::min(figures.scored_bytes, bytes_of(tokenizer, -1, text.tokens[0]));
+  // A first token that does not stand for the beginning is text that nothing is known about. Its space is the vocabulary's own where a text behind BOS
+  // loses it, and no byte of the text.
+  const int32_t bos = proofinfer_tokenizer_bos(tokenizer);
+  if (!text.tokens.empty() && text.tokens[0] != bos)
+    figures.scored_bytes -= std::min(figures.scored_bytes, bytes_of(tokenizer, bos, text.tokens[0]));
+  if (figures.scored == 0) figures.scored_bytes = 0;
   return figures;
 }
 

@@ -29,8 +29,9 @@ class Talk {
         first_line_(arguments.text("prompt")),
         quiet_(arguments.has("quiet")),
         at_terminal_(stdin_is_terminal() && stdout_is_terminal()) {
-    set_system(arguments.text("system").value_or(""));
     find_stop_tokens();
+    if (const std::string reason = set_system(arguments.text("system").value_or("")); !reason.empty())
+      throw UsageProblem(arguments.spelling("system") + ": " + reason);
   }
 
   void hold() {
@@ -62,9 +63,28 @@ class Talk {
     stop_tokens_.resize(needed);
   }
 
-  void set_system(const std::string &text) {
-    messages_.clear();
-    if (!text.empty()) messages_.push_back({PROOFINFER_ROLE_SYSTEM, text});
+  // Why the template or the vocabulary has no form for it; empty: it has, and the conversation begins with it.
+  std::string set_system(const std::string &text) {
+    std::vector<Message> conversation;
+    if (!text.empty()) conversation.push_back({PROOFINFER_ROLE_SYSTEM, text});
+    conversation.swap(messages_);
+    if (text.empty()) return "";
+    messages_.push_back({PROOFINFER_ROLE_USER, ""});
+    const std::string reason = reason_against_messages();
+    messages_.pop_back();
+    if (!reason.empty()) messages_.swap(conversation);
+    return reason;
+  }
+
+  // Why the messages cannot be said in the template and the vocabulary; empty: they can.
+  std::string reason_against_messages() const {
+    try {
+      encode_messages();
+    } catch (const ApiProblem &problem) {
+      if (problem.status() != PROOFINFER_E_ARGUMENT && problem.status() != PROOFINFER_E_FORMAT) throw;
+      return problem.what();
+    }
+    return "";
   }
 
   std::optional<std::string> next_line() {
@@ -81,10 +101,11 @@ class Talk {
     if (command == "/help") {
       print_error(kHelp);
     } else if (command == "/reset" || command == "/system") {
-      if (command == "/system")
-        set_system(rest);
-      else
+      if (command == "/reset") {
         messages_.resize(has_system() ? 1 : 0);
+      } else if (const std::string reason = set_system(rest); !reason.empty()) {
+        print_error("proofinfer: " + reason + "; the conversation stays as it is\n");
+      }
     } else {
       print_error("proofinfer: there is no command '" + command + "'; /help tells those that there are\n");
     }
@@ -96,6 +117,11 @@ class Talk {
   // One turn. What cannot be answered is taken out of the conversation again.
   void say(const std::string &line) {
     messages_.push_back({PROOFINFER_ROLE_USER, line});
+    if (const std::string reason = reason_against_messages(); !reason.empty()) {
+      messages_.pop_back();
+      print_error("proofinfer: " + reason + "; this message is not sent\n");
+      return;
+    }
     std::string answer;
     try {
       const std::vector<int32_t> prompt = fitting_prompt();

@@ -494,6 +494,18 @@ Status Gguf::get_text(const char *name, Need need, GgufText *text, Failure *fail
   return status;
 }
 
+Status Gguf::get_name(const char *name, Need need, Source *source, char *to, size_t capacity, Failure *failure) const {
+  GgufText text;
+  Status status = get_text(name, need, &text, failure);
+  size_t bytes = text.bytes < capacity ? static_cast<size_t>(text.bytes) : capacity - 1;
+  if (status == kOk) status = source->read(text.offset, to, bytes, name, failure);
+  if (status != kOk) bytes = 0;
+  for (size_t i = 0; i < bytes; i++)
+    if (to[i] == 0) to[i] = '?';
+  to[bytes] = 0;
+  return status;
+}
+
 Status Gguf::get_array(const char *name, Need need, GgufType element_type, GgufArray *array, Failure *failure) const {
   const GgufKey *key = find(name);
   Status status = check_type(key, name, need, GgufType::kArray, failure);

@@ -104,6 +104,10 @@ class Gguf {
   // An array of elements of that type.
   Status get_array(const char *name, Need need, GgufType element_type, GgufArray *array, Failure *failure) const;
 
+  // A text that is the name of something: to, [capacity], gets it or its beginning, and a NUL; "" if it is absent and optional. A NUL in it becomes
+  // '?', so that it equals no name that it only begins with.
+  Status get_name(const char *name, Need need, Source *source, char *to, size_t capacity, Failure *failure) const;
+
   // The failure for a value that is of the right type and cannot be.
   static Status fail_value(const GgufKey &key, const char *name, const char *found, const char *expected, Status status, Failure *failure);
 

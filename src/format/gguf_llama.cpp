@@ -103,24 +103,13 @@ Status GgufLlama::open(Source *source, Account *account, Failure *failure) {
   return status;
 }
 
-Status GgufLlama::copy_text(Source *source, const char *name, char *to, size_t capacity, Failure *failure) {
-  GgufText text;
-  Status status = gguf_.get_text(name, Need::kOptional, &text, failure);
-  size_t bytes = text.bytes < capacity ? static_cast<size_t>(text.bytes) : capacity - 1;
-  if (status == kOk) status = source->read(text.offset, to, bytes, name, failure);
-  to[status == kOk ? bytes : 0] = 0;
-  return status;
-}
-
 Status GgufLlama::read_architecture(Source *source, Failure *failure) {
   constexpr const char *kName = "general.architecture";
-  GgufText text;
   char found[64];
-  Status status = gguf_.get_text(kName, Need::kRequired, &text, failure);
-  if (status == kOk) status = copy_text(source, kName, found, sizeof(found), failure);
-  if (status != kOk || (text.bytes == 5 && memcmp(found, "llama", 5) == 0)) return status;
+  Status status = gguf_.get_name(kName, Need::kRequired, source, found, sizeof(found), failure);
+  if (status != kOk || strcmp(found, "llama") == 0) return status;
   return fail(failure, kUnsupported, "GGUF: key %s at offset %llu is \"%s\"; expected \"llama\", the one architecture that is supported",
-              kName, (unsigned long long)text.offset, found);
+              kName, (unsigned long long)gguf_.find(kName)->offset, found);
 }
 
 Status GgufLlama::get_size(const char *name, Need need, uint64_t *value, Failure *failure) {
@@ -233,7 +222,7 @@ Status GgufLlama::read_scaling(Source *source, Failure *failure) {
   constexpr const char *kType = "llama.rope.scaling.type";
   float factor = 1.0f;
   char type[32];
-  Status status = copy_text(source, kType, type, sizeof(type), failure);
+  Status status = gguf_.get_name(kType, Need::kOptional, source, type, sizeof(type), failure);
   if (status == kOk) status = get_positive("llama.rope.scale_linear", &factor, failure);
   if (status == kOk) status = get_positive("llama.rope.scaling.factor", &factor, failure);
   if (status != kOk) return status;

@@ -44,7 +44,6 @@ class GgufLlama {
   Status get_equal_sizes(Source *source, const char *name, Need need, uint64_t *value, Failure *failure);
   Status get_positive(const char *name, float *value, Failure *failure);
   // The text of key `name`, at most capacity - 1 bytes of it; "" if there is none.
-  Status copy_text(Source *source, const char *name, char *to, size_t capacity, Failure *failure);
   Status bind_tensors(Account *account, Failure *failure);
   Status bind(int kind, uint64_t index, uint64_t rows, uint64_t columns, Failure *failure);
   Status bind_rope_factors(Failure *failure);

@@ -111,8 +111,6 @@ class VocabularyReader {
   Status read(size_t wanted, Failure *failure);
 
  private:
-  // A text of at most capacity - 1 bytes, NUL behind it; of a longer one the beginning.
-  Status read_name(const char *key, char *name, size_t capacity, Failure *failure);
   Status read_model(Failure *failure);
   Status read_pre_tokenizer(Failure *failure);
   Status read_pieces(size_t wanted, Failure *failure);
@@ -140,17 +138,9 @@ class VocabularyReader {
   PieceTable table_;  // as the file spells them
 };
 
-Status VocabularyReader::read_name(const char *key, char *name, size_t capacity, Failure *failure) {
-  GgufText text;
-  if (Status status = gguf_.get_text(key, Need::kRequired, &text, failure)) return status;
-  size_t count = text.bytes < capacity - 1 ? static_cast<size_t>(text.bytes) : capacity - 1;
-  name[count] = '\0';
-  return source_->read(text.offset, name, count, key, failure);
-}
-
 Status VocabularyReader::read_model(Failure *failure) {
   char name[48];
-  if (Status status = read_name(kModelKey, name, sizeof(name), failure)) return status;
+  if (Status status = gguf_.get_name(kModelKey, Need::kRequired, source_, name, sizeof(name), failure)) return status;
   if (strcmp(name, "llama") == 0) {
     v_->model = TokenizerModel::kLlama;
     return kOk;
@@ -163,7 +153,7 @@ Status VocabularyReader::read_model(Failure *failure) {
 Status VocabularyReader::read_pre_tokenizer(Failure *failure) {
   char name[48] = "default";
   if (gguf_.find(kPreKey))
-    if (Status status = read_name(kPreKey, name, sizeof(name), failure)) return status;
+    if (Status status = gguf_.get_name(kPreKey, Need::kRequired, source_, name, sizeof(name), failure)) return status;
   for (const PreTokenizerName &known : kPreTokenizers) {
     if (strcmp(name, known.name) != 0) continue;
     v_->pre = known.pre;

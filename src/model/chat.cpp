@@ -356,11 +356,13 @@ Status ChatTemplate::encode(const Messages &messages, bool answer, Buffer<int32_
     }
     // Ordinary text is searched for user-defined pieces. The template's own are broken behind their first byte.
     Bytes text = writer.text(part);
+    size_t found[kMaxMarks];  // the first place of each mark from `at` on, looked for once
+    for (size_t m = 0; m < mark_count_; m++) found[m] = marks_[m].user_defined ? find_bytes(text, 0, marks_[m].spelling) : SIZE_MAX;
     for (size_t at = 0; at < text.count;) {
       size_t end = text.count;
       for (size_t m = 0; m < mark_count_; m++) {
-        size_t found = marks_[m].user_defined ? find_bytes({text.data, end}, at, marks_[m].spelling) : SIZE_MAX;
-        if (found < end) end = found + 1;
+        if (found[m] < at) found[m] = find_bytes(text, at, marks_[m].spelling);
+        if (found[m] < end) end = found[m] + 1;
       }
       if (Status status = add_segment(*tokenizer_, {text.data + at, end - at}, at == 0, &list, failure)) return status;
       at = end;

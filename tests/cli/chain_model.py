@@ -30,6 +30,29 @@ def write_tokenizer(path, extra=(b" ",)):
     return {piece: 259 + number for number, piece in enumerate(extra)}
 
 
+def _gguf_text(text):
+    return struct.pack("<Q", len(text)) + text
+
+
+def write_gguf_vocabulary(path, add_bos=True, without=None):
+    """A GGUF file of these pieces and U+2581 for a space. without: a byte that has no piece and becomes <unk>, which is a control piece then."""
+    table = pieces([b"\xe2\x96\x81"])
+    kinds = [2, 3, 3] + [6] * 256 + [1]
+    if without is not None:
+        table[byte_token(without)], kinds[byte_token(without)], kinds[0] = b"<none>", 5, 3
+    keys = [
+        (b"general.architecture", 8, _gguf_text(b"llama")),
+        (b"tokenizer.ggml.model", 8, _gguf_text(b"llama")),
+        (b"tokenizer.ggml.tokens", 9, struct.pack("<IQ", 8, len(table)) + b"".join(map(_gguf_text, table))),
+        (b"tokenizer.ggml.token_type", 9, struct.pack("<IQ%di" % len(kinds), 5, len(kinds), *kinds)),
+        (b"tokenizer.ggml.add_bos_token", 7, bytes([add_bos])),
+    ]
+    with open(path, "wb") as file:
+        file.write(b"GGUF" + struct.pack("<IQQ", 3, 0, len(keys)))
+        for name, kind, value in keys:
+            file.write(_gguf_text(name) + struct.pack("<I", kind) + value)
+
+
 def write_model(path, successors, vocab_size=260, seq_len=256):
     tokens = sorted(set(successors))
     dim = max(2, len(tokens) + len(tokens) % 2)

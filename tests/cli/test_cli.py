@@ -731,6 +731,18 @@ class Talk(Case):
     def test_first_line_and_system_prompt_come_by_flags(self):
         self.assertEqual(self.talk(self.talker(), b"Again\n", "-i", "Hello", "-y", "Be kind.")[0], b"Hi\nHi\n")
 
+    def test_what_cannot_be_said_is_refused_and_the_talk_goes_on(self):
+        model = self.talker()
+        done = run("chat", model, "--template", "mistral", "--max-tokens", "1", stdin=b"x\n/system kind\nx\n")
+        self.assertEqual((done.returncode, done.stdout), (0, b"H\nH\n"))
+        self.assertIn(b"has no place for one; the conversation stays as it is", done.stderr)
+        self.refuse(2, "chat", model, "--template", "mistral", "-y", "kind", saying=["-y", "has no place for one"])
+        vocabulary = self.path("vocabulary.gguf")
+        chain_model.write_gguf_vocabulary(vocabulary, without=4)
+        out, told = self.talk(model, b"a\x04\nx\n/system \x04\nx\n", "-z", vocabulary, "--max-tokens", "1")
+        self.assertEqual(out, b"H\nH\n")
+        self.assertEqual((told.count("this message is not sent"), told.count("the conversation stays as it is")), (1, 1), told)
+
     def test_wrong_flags_and_templates_are_refused(self):
         model = self.talker()
         self.refuse(2, "chat", model, "--template", "chatty", saying=["--template", "chatty", "llama3"])
@@ -867,7 +879,22 @@ class Score(Case):
         self.assertEqual(self.succeed("score", self.model, "").decode().splitlines()[1].split(), ["1", "0", "-", "-", "text"])
         self.assertEqual(self.score("--lines", "\n\n")["texts"], [])
 
-    def test_files_that_are_not_there_are_named(self):
+    def test_bytes_of_a_first_token_that_nothing_is_known_about_do_not_count(self):
+        vocabulary = self.path("vocabulary.gguf")
+        chain_model.write_gguf_vocabulary(vocabulary, add_bos=False)
+        figures = self.score("abc", "-z", vocabulary)["total"]  # " ", which the text does not have, "a", "b" and "c"
+        self.assertEqual((figures["tokens"], figures["scored"], figures["scored_bytes"]), (4, 3, 3))
+        chain_model.write_gguf_vocabulary(vocabulary)
+        figures = self.score("abc", "-z", vocabulary)["total"]
+        self.assertEqual((figures["tokens"], figures["scored"], figures["scored_bytes"]), (5, 4, 3))
+
+    def test_model_of_one_position_scores_nothing(self):
+        model = self.saying(b"abc", seq_len=1)
+        total = json.loads(self.succeed("score", model, "--json", "abc"))["total"]
+        self.assertEqual((total["tokens"], total["scored"], total["scored_bytes"], total["bits_per_byte"]), (5, 0, 0, None))
+
+    def test_files_that_cannot_be_read_are_named(self):
+        self.refuse(1, "score", self.model, "--file", self.folder, saying=["cannot read the text", self.folder])
         self.refuse(1, "score", self.model, "--file", "/nonexistent/x", saying=["/nonexistent/x"])
 
 

@@ -34,7 +34,7 @@ inline std::vector<GgufLie> gguf_lies() {
       file->add(name, value);
     });
   };
-  auto add_text = [&add](int32_t status, const std::string &says, const char *name, const char *value) {
+  auto add_text = [&add](int32_t status, const std::string &says, const char *name, const std::string &value) {
     add(status, says, [name, value](GgufFile *file) {
       file->remove_key(name);
       file->add(name, value);
@@ -43,6 +43,11 @@ inline std::vector<GgufLie> gguf_lies() {
   constexpr int32_t kFormat = PROOFINFER_E_FORMAT, kUnsupported = PROOFINFER_E_UNSUPPORTED;
   add_text(kUnsupported, "is \"qwen2\"; expected \"llama\", the one architecture that is supported", "general.architecture", "qwen2");
   add_text(kUnsupported, "is \"llama4\"; expected \"llama\"", "general.architecture", "llama4");
+  // Names end where the file says, not at a NUL.
+  add_text(kUnsupported, "is \"llama?\"; expected \"llama\"", "general.architecture", std::string("llama\0", 6));
+  for (const char *type : {"none", "linear", "llama3"})
+    add_text(kUnsupported, std::string("is \"") + type + "?x\"; expected \"none\"", "llama.rope.scaling.type",
+             std::string(type) + '\0' + 'x');
   add_u32(kFormat, "key general.architecture", "general.architecture", 1);
   for (const char *name : {"general.architecture", "llama.block_count", "llama.context_length", "llama.embedding_length",
                            "llama.feed_forward_length", "llama.attention.head_count", "llama.attention.layer_norm_rms_epsilon"})

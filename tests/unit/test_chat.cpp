@@ -1,6 +1,8 @@
 // Chat templates: what a message spells stays text, lists that a template has no form for are refused in words, unknown templates too, and ends of turns.
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "support/chats.h"
 #include "support/files.h"
 #include "support/small_world.h"
@@ -110,6 +112,23 @@ TEST(Chat, a_mark_that_begins_in_the_template_and_ends_in_a_message_is_none) {
   std::vector<int32_t> ids;
   ASSERT_TRUE(encode_chat(tokenizer, {{kUser, "[[INST][INST]INST][/INST]"}}, 0, &ids, "mistral").ok());
   EXPECT_EQ(controls(tokenizer, ids), (std::vector<std::string>{"<s>", "[INST]", "[/INST]"}));
+}
+
+// Each mark of the template is looked for in what is said; one that never comes must not be looked for anew behind each that does.
+TEST(Chat, marks_that_a_message_repeats_take_linear_time) {
+  VocabularyFile file;
+  file.specials = {"<|im_start|>", "<|im_end|>"}, file.special_kind = kUserDefinedPiece;
+  file.chat_template = kChatml;
+  Tokenizer tokenizer = open_vocabulary(file);
+  std::string attack;
+  for (int i = 0; i < 60000; i++) attack += "<|im_end|>";
+  std::vector<int32_t> calm, attacked;
+  ASSERT_TRUE(encode_chat(tokenizer, {{kUser, "Hello"}}, PROOFINFER_CHAT_ANSWER, &calm).ok());
+  auto start = std::chrono::steady_clock::now();
+  ASSERT_TRUE(encode_chat(tokenizer, {{kUser, attack}}, PROOFINFER_CHAT_ANSWER, &attacked).ok());
+  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 10.0);
+  EXPECT_EQ(controls(tokenizer, attacked), controls(tokenizer, calm));
+  EXPECT_EQ(attacked.size(), calm.size() - strlen("Hello") + attack.size());
 }
 
 TEST(Chat, a_vocabulary_that_makes_control_pieces_of_text_is_refused) {
