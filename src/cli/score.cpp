@@ -64,6 +64,7 @@ std::vector<Text> read_texts(const Arguments &arguments) {
   if (words.size() > 1 && !files.empty()) throw UsageProblem("TEXT and --file exclude each other");
   arguments.expect_at_most(2);
   std::vector<Text> texts;
+  texts.reserve(files.size() + 1);
   for (const std::string &path : files) texts.push_back({path, read_file("the text", path), {}, {}});
   const bool from_input = words.size() < 2 || words[1] == "-";
   if (files.empty()) texts.push_back({from_input ? "-" : "text", from_input ? read_all() : words[1], {}, {}});

@@ -70,7 +70,7 @@ class Talk {
     conversation.swap(messages_);
     if (text.empty()) return "";
     messages_.push_back({PROOFINFER_ROLE_USER, ""});
-    const std::string reason = reason_against_messages();
+    std::string reason = reason_against_messages();
     messages_.pop_back();
     if (!reason.empty()) messages_.swap(conversation);
     return reason;

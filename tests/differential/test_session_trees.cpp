@@ -8,6 +8,7 @@
 #include <map>
 
 #include "support/checkpoint.h"
+#include "support/gguf_model.h"
 #include "support/handles.h"
 #include "support/random.h"
 
@@ -202,6 +203,19 @@ class Tree {
   Batch batch_;
 };
 
+// A GGUF file of types that are multiplied in blocks, as halves or as floats, whose heads are wider than its embedding or as wide.
+std::vector<uint8_t> gguf_file(Random &random, int32_t heads, int32_t kv_heads, int32_t vocab) {
+  GgufToy toy;
+  toy.types = random.pick({std::vector<std::string>{"q8_0"}, {"bf16"}, {"f32", "q5_1"}, {"q4_0", "f16"}});
+  toy.dim = toy.hidden_dim = 32;
+  toy.n_layers = random.pick({1u, 2u});
+  toy.n_heads = uint32_t(heads), toy.n_kv_heads = uint32_t(kv_heads);
+  toy.head_size = random.pick({32u, 64u}) / toy.n_heads;
+  toy.vocab_size = uint32_t(vocab);
+  toy.context_length = kSeqLen;
+  return toy_gguf(toy, random.next()).bytes();
+}
+
 }  // namespace
 
 TEST(SessionTrees, every_session_of_a_tree_gets_the_bits_of_a_fresh_run) {
@@ -215,8 +229,12 @@ TEST(SessionTrees, every_session_of_a_tree_gets_the_bits_of_a_fresh_run) {
     const int32_t group_size = random.pick({0, 0, 4, 8});
     const int32_t kv_heads = random.pick({1, 2}), heads = kv_heads * random.pick({1, 2}), head_size = random.pick({4, 8});
     const Shape shape = {heads * head_size, 16, int32_t(random.between(1, 2)), heads, kv_heads, 20, kSeqLen};
-    const std::vector<uint8_t> file =
-        group_size && shape.dim % group_size == 0 ? version2_checkpoint(shape, tree, group_size) : legacy_checkpoint(shape, tree);
+    Random of_file(seed + tree);  // the operations are the same whatever the file is
+    const bool is_gguf = of_file.chance(20);
+    const std::vector<uint8_t> file = is_gguf                                     ? gguf_file(of_file, heads, kv_heads, shape.vocab())
+                                      : group_size && shape.dim % group_size == 0 ? version2_checkpoint(shape, tree, group_size)
+                                                                                  : legacy_checkpoint(shape, tree);
+    seen[is_gguf ? "tree of GGUF" : "tree of a checkpoint"]++;
     Options options = make_options();
     set_text(options, "isa", isas[tree % isas.size()]);
     set(options, "threads", random.pick({1, 2, 3}));
@@ -232,6 +250,8 @@ TEST(SessionTrees, every_session_of_a_tree_gets_the_bits_of_a_fresh_run) {
   for (const auto &[operation, count] : seen) std::printf("  %-12s %zu\n", operation.c_str(), count);
   for (const char *operation : {"append", "clone", "rewind", "save", "restore", "drop", "batch of 1", "batch of 8"})
     EXPECT_GE(seen[operation], total / 200) << operation << " was hardly drawn";
+  for (const char *kind : {"tree of GGUF", "tree of a checkpoint"})
+    EXPECT_GE(seen[kind], total / kOperationsOfTree / 10) << kind << " was hardly drawn";
 }
 
 }  // namespace proofinfer_test
