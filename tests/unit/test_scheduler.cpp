@@ -123,6 +123,20 @@ TEST(Scheduler, a_prompt_that_leaves_room_in_the_chunk_shares_it) {
   EXPECT_EQ(proofinfer_scheduler_count(scheduler.get()), 0u);
 }
 
+TEST(Scheduler, those_that_decode_take_nothing_from_the_chunk) {
+  SmallWorld world;
+  Scheduler scheduler = make_scheduler(world.model, world.tokenizer, scheduler_options(8, 10).get());
+  for (size_t i = 0; i < 3; i++) submit(scheduler, job_of(1, 20, i));
+  EXPECT_EQ(step(scheduler), 3u);
+  submit(scheduler, job_of(40, 1));
+  Outputs outputs;
+  for (int i = 0; i < 4; i++) {
+    while (take(scheduler, &outputs)) {
+    }
+    EXPECT_EQ(step(scheduler), 3u + 10);
+  }
+}
+
 TEST(Scheduler, a_piece_that_is_not_taken_holds_back_its_own_generation_only) {
   SmallWorld world;
   Scheduler scheduler = make_scheduler(world.model, world.tokenizer);
