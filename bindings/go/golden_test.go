@@ -210,3 +210,42 @@ func TestGoldenSampler(t *testing.T) {
 		sampler.Close()
 	}
 }
+
+func TestGoldenTalk(t *testing.T) {
+	path := os.Getenv("PROOFINFER_SMOLLM2")
+	if path == "" {
+		t.Skip("SKIPPED[smollm2]: PROOFINFER_SMOLLM2 names no file")
+	}
+	var talk struct {
+		System string `json:"system"`
+		Turns  []struct {
+			User   string  `json:"user"`
+			Prompt []int32 `json:"prompt"`
+			Answer []int32 `json:"answer"`
+			Text   string  `json:"text"`
+		} `json:"turns"`
+	}
+	golden(t, "smollm2.json", &talk)
+	model := must(OpenModel(context.Background(), path))(t)
+	defer model.Close()
+	tokenizer := must(OpenTokenizer(path, 0))(t)
+	defer tokenizer.Close()
+	session := must(model.NewSession(ContextLength(256)))(t)
+	defer session.Close()
+	sampler := must(NewSampler(model.VocabSize()))(t)
+	defer sampler.Close()
+	messages := []Message{{System, talk.System}}
+	for _, turn := range talk.Turns {
+		messages = append(messages, Message{User, turn.User})
+		if prompt := must(tokenizer.EncodeChat("", messages, true))(t); !slices.Equal(prompt, turn.Prompt) {
+			t.Errorf("prompt: expected %v, found %v", turn.Prompt, prompt)
+		}
+		generation := must(session.Chat(tokenizer, sampler, "", messages))(t)
+		tokens, text := collect(t, generation)
+		generation.Close()
+		if !slices.Equal(tokens, turn.Answer) || text != turn.Text {
+			t.Errorf("answer: expected %q %v, found %q %v", turn.Text, turn.Answer, text, tokens)
+		}
+		messages = append(messages, Message{Assistant, text})
+	}
+}

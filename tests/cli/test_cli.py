@@ -791,6 +791,17 @@ class Talk(Case):
         self.assertIn(b"Hi\r\n", told)
 
 
+class RealTalk(Case):
+    @unittest.skipUnless(os.environ.get("PROOFINFER_SMOLLM2"), "SKIPPED[smollm2]: PROOFINFER_SMOLLM2 names no file")
+    def test_the_recorded_talk_of_a_real_model(self):
+        with open(os.path.join(os.path.dirname(GOLDEN), "smollm2.json"), encoding="utf-8") as file:
+            talk = json.load(file)
+        lines = "".join(turn["user"] + "\n" for turn in talk["turns"]).encode()
+        out = self.succeed("chat", os.environ["PROOFINFER_SMOLLM2"], "-y", talk["system"], stdin=lines)
+        self.assertEqual(out.decode(), "".join(turn["text"] + "\n" for turn in talk["turns"]))
+        self.assertIn(b"Paris", out)
+
+
 class Score(Case):
     """The chain model gives the successor of a token in its table a logit of about sqrt(dim), and every other token 0."""
 

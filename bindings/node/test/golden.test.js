@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { Model, Sampler, Tokenizer } from 'proofinfer';
+import { Model, Sampler, Tokenizer, encodeChat } from 'proofinfer';
 import { checkpoint, collect, golden, goldenText, noRealModels, realModel, tokenizerFile } from './support.js';
 
 const sha256 = (...parts) => parts.reduce((hash, part) => hash.update(part), createHash('sha256')).digest('hex');
@@ -65,4 +65,21 @@ test('draws of the sampler', () => {
     assert.deepEqual(c.ids.map(() => sampler.sample(logits)), c.ids, `case ${i}`);
     sampler.close();
   });
+});
+
+const smollm2 = process.env.PROOFINFER_SMOLLM2;
+
+test('a real model holds the recorded talk', { skip: !smollm2 && 'SKIPPED[smollm2]: PROOFINFER_SMOLLM2 names no file' }, async () => {
+  const talk = golden('smollm2.json');
+  const model = await Model.open(smollm2);
+  const tokenizer = await Tokenizer.open(smollm2, 0);
+  const session = await model.createSession({ contextLength: 256 });
+  const messages = [{ role: 'system', content: talk.system }];
+  for (const turn of talk.turns) {
+    messages.push({ role: 'user', content: turn.user });
+    assert.deepEqual([...encodeChat(tokenizer, messages)], turn.prompt);
+    assert.deepEqual(await collect(session.chat(tokenizer, messages)), { tokens: turn.answer, text: turn.text });
+    messages.push({ role: 'assistant', content: turn.text });
+  }
+  await Promise.all([session, tokenizer, model].map((handle) => handle.close()));
 });

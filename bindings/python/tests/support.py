@@ -55,6 +55,13 @@ def real_model(name: str) -> str:
     return path
 
 
+def smollm2() -> str:
+    path = os.environ.get("PROOFINFER_SMOLLM2")
+    if not path:
+        raise unittest.SkipTest("SKIPPED[smollm2]: PROOFINFER_SMOLLM2 names no file")
+    return path
+
+
 @functools.cache
 def small_bytes() -> bytes:
     return checkpoints.legacy_checkpoint(checkpoints.SMALL, 11)

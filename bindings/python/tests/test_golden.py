@@ -91,5 +91,21 @@ class GoldenTokenizer(unittest.TestCase):
                     self.assertEqual(case["ids"], tokenizer.encode(text, bos=figures["bos"], eos=figures["eos"]))
 
 
+class GoldenTalk(unittest.TestCase):
+    def test_a_real_model_holds_the_recorded_talk(self):
+        path, talk = support.smollm2(), support.golden("smollm2.json")
+        messages = [("system", talk["system"])]
+        with proofinfer.Model(path) as model, proofinfer.Tokenizer(path, 0) as tokenizer:
+            session = model.session(context_length=256)
+            for turn in talk["turns"]:
+                messages.append(("user", turn["user"]))
+                self.assertEqual(turn["prompt"], proofinfer.encode_chat(tokenizer, messages))
+                pieces = list(session.chat(messages, tokenizer))
+                self.assertEqual(turn["answer"], [piece.token for piece in pieces])
+                text = "".join(piece.text for piece in pieces)
+                self.assertEqual(turn["text"], text)
+                messages.append(("assistant", text))
+
+
 if __name__ == "__main__":
     unittest.main()
