@@ -217,6 +217,32 @@ void write_gguf_models() {
   }
 }
 
+// Models whose shape fits llama2.c's formats, and those that do not.
+void write_gguf_conversions() {
+  using namespace proofinfer_test;
+  GgufToy toy;
+  toy.dim = 8, toy.n_heads = 2, toy.n_kv_heads = 1, toy.head_size = 4, toy.hidden_dim = 6, toy.n_layers = 1, toy.vocab_size = 6;
+  auto put = [](const std::string &name, uint8_t format, const GgufToy &model) {
+    write("convert", name, joined({format, 0, 0, 0, 0}, toy_gguf(model, 3).bytes()));
+  };
+  for (uint8_t format : {uint8_t(0), uint8_t(1), uint8_t(2), uint8_t(3)})
+    for (const char *type : {"f32", "f16", "bf16"}) {
+      toy.types = {type}, toy.shared_classifier = format % 2 == 0;
+      put(std::string("gguf_") + type + "_" + std::to_string(format), format, toy);
+    }
+  GgufToy other = toy;
+  other.rope_base = 500000.0f;
+  put("gguf_base", 1, other);
+  other = toy, other.rope = {0.0f, 1.0f, 4.0f};
+  put("gguf_factors", 1, other);
+  other = toy, other.epsilon = 1e-6f;
+  put("gguf_epsilon", 1, other);
+  other = toy, other.head_size = 6;
+  put("gguf_heads", 1, other);
+  other = toy, other.types = {"q8_0"}, other.dim = 32, other.n_heads = 8;
+  put("gguf_blocks", 1, other);
+}
+
 void write_texts() {
   const std::string texts[] = {"",
                                " ",
@@ -328,5 +354,6 @@ int main(int argc, char **argv) {
   write_states();
   write_packed();
   write_gguf_models();
+  write_gguf_conversions();
   return 0;
 }
