@@ -10,6 +10,7 @@
 
 #include "fault/inject.h"
 #include "support/files.h"
+#include "support/gguf_model.h"
 #include "support/scheduling.h"
 #include "support/vocabulary.h"
 
@@ -168,6 +169,28 @@ TEST(FaultInjection, opening_a_model_from_a_path) {
     Opening opening;
     const std::string name = std::string("open path, ") + format_name(format);
     const Entry entry = opening.entry(name, file.path());
+    sweep(entry, kAllocationModes);
+    sweep(entry, kReadModes);
+  }
+}
+
+TEST(FaultInjection, opening_a_model_of_a_gguf_file) {
+  GgufToy toy;
+  toy.dim = 32, toy.hidden_dim = 32, toy.n_layers = 2, toy.n_heads = 2, toy.n_kv_heads = 1, toy.vocab_size = 18,
+  toy.rope = {2.0f, 1.0f, 4.0f};
+  for (const std::vector<std::string> &types : {std::vector<std::string>{"q4_1", "f32"}, std::vector<std::string>{"f16", "bf16"}}) {
+    toy.types = types;
+    GgufFile gguf = toy_gguf(toy, 3);
+    for (const char *name : {"llama.feed_forward_length", "llama.attention.head_count"}) gguf.remove_key(name);
+    gguf.add_array("llama.feed_forward_length", kU32, std::vector<uint32_t>{32, 32});
+    gguf.add_array("llama.attention.head_count", kI32, std::vector<int32_t>{2, 2});
+    // Longer than what is read ahead.
+    gguf.add("general.description", std::string(9000, 'x'));
+    gguf.add("general.tags", std::vector<std::string>(3, std::string(5000, 'y')));
+    gguf.add_array("general.numbers", kF64, std::vector<double>(2000, 0.5));
+    ScratchFile file(gguf.bytes());
+    Opening opening;
+    const Entry entry = opening.entry("open path, GGUF", file.path());
     sweep(entry, kAllocationModes);
     sweep(entry, kReadModes);
   }

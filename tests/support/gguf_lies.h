@@ -119,6 +119,29 @@ inline std::vector<GgufLie> gguf_lies() {
           file->remove_key("llama.feed_forward_length");
           file->add_array("llama.feed_forward_length", kU32, std::vector<uint32_t>(count, 0));
         });
+  for (const char *name : {"llama.rope.freq_base", "llama.rope.scale_linear", "llama.rope.scaling.factor", "llama.rope.scaling.type",
+                           "llama.rope.dimension_count", "llama.vocab_size", "tokenizer.ggml.tokens", "llama.attention.sliding_window",
+                           "llama.attention.value_length", "llama.attention.causal", "llama.expert_count", "llama.logit_scale"})
+    add(kFormat, std::string("key ") + name, [name](GgufFile *file) {
+      file->remove_key(name);
+      file->add_array(name, kU8, std::vector<uint8_t>{1});
+    });
+  add(kFormat, "is an array of another type; expected a number, or an array of u32 or i32", [](GgufFile *file) {
+    file->remove_key("llama.attention.head_count");
+    file->add_array("llama.attention.head_count", kU64, std::vector<uint64_t>{2});
+  });
+  add(kFormat, "is an array whose number 0 is -2; expected 1 to 2147483647", [](GgufFile *file) {
+    file->remove_key("llama.attention.head_count");
+    file->add_array("llama.attention.head_count", kI32, std::vector<int32_t>{-2});
+  });
+  add(kFormat, "tensor rope_freqs.weight has 1 rows of 2 columns of the type F16; expected 1 of 2 of F32", [](GgufFile *file) {
+    file->tensor("rope_freqs.weight")->type = 1;
+    file->tensor("rope_freqs.weight")->data.resize(4);
+  });
+  add(kFormat, "tensor rope_freqs.weight has 2 rows of 2 columns of the type F32; expected 1 of 2 of F32", [](GgufFile *file) {
+    file->tensor("rope_freqs.weight")->dims = {2, 2};
+    file->tensor("rope_freqs.weight")->data.resize(16);
+  });
   return lies;
 }
 

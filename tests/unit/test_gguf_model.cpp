@@ -156,6 +156,30 @@ TEST(GgufModel, keys_change_what_they_should) {
   EXPECT_TRUE(same(run(file), whole));
 }
 
+TEST(GgufModel, sizes_can_be_given_for_every_layer_if_they_are_equal) {
+  GgufToy toy = small_toy();
+  toy.n_layers = 2;
+  const GgufFile one = toy_gguf(toy, 2);
+  GgufFile each = one;
+  each.remove_key("llama.attention.head_count");
+  each.add_array("llama.attention.head_count", kI32, std::vector<int32_t>{2, 2});
+  EXPECT_TRUE(same(run(each), run(one)));
+  each.remove_key("llama.attention.head_count");
+  each.add_array("llama.attention.head_count", kU32, std::vector<uint32_t>{2, 4});
+  const Answer answer = refused(each);
+  EXPECT_EQ(answer.status, PROOFINFER_E_UNSUPPORTED);
+  EXPECT_TRUE(answer.says("an array whose number 1 is 4; expected the same for every layer, 2")) << answer;
+}
+
+TEST(GgufModel, a_window_as_long_as_the_context_changes_nothing) {
+  GgufFile file = toy_gguf(small_toy(), 2);
+  for (uint32_t window : {80u, 81u, 0u}) {
+    file.remove_key("llama.attention.sliding_window");
+    file.add("llama.attention.sliding_window", window);
+    EXPECT_EQ(model_i64(open_model(file.bytes()), PROOFINFER_MODEL_SEQ_LEN), 80) << window;
+  }
+}
+
 TEST(GgufModel, a_sliding_window_limits_the_context) {
   GgufFile file = toy_gguf(small_toy(), 2);
   file.add("llama.attention.sliding_window", 30u);
