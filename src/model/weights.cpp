@@ -181,6 +181,7 @@ Status Model::Loader::allocate() {
   size_t gs = m.group_size_;
   Status status = model->weights_.allocate(model->account(), m.weights_bytes_, "weights", failure);
   if (status == kOk) status = model->norms_.allocate(model->account(), m.norms_count_, "norm weights", failure);
+  if (status != kOk) return status;
   model->take_weights(model->weights_.data(), model->weights_.count(), model->norms_.data(), model->norms_.count());
   size_t widest = 0, widest_bytes = 0;
   (void)each_matrix(model, [&](const PackedMatrix &matrix) {
@@ -194,8 +195,7 @@ Status Model::Loader::allocate() {
   size_t row_bytes = gs ? widest + widest_bytes : widest_bytes;
   size_t most = m.weights_bytes_ / 16 / PI_PANEL_ROWS / row_bytes;
   readers = team->count() < most ? team->count() : most > 0 ? most : 1;
-  if (status == kOk)
-    status = rows_.allocate(model->account(), readers * static_cast<size_t>(aligned(PI_PANEL_ROWS * widest_bytes)), "read buffer", failure);
+  status = rows_.allocate(model->account(), readers * static_cast<size_t>(aligned(PI_PANEL_ROWS * widest_bytes)), "read buffer", failure);
   if (status == kOk && gs) status = quants_.allocate(model->account(), readers * PI_PANEL_ROWS * widest, "read buffer", failure);
   if (status == kOk) status = failures_.allocate(model->account(), readers, "failures of the reading threads", failure);
   return status;
