@@ -107,6 +107,14 @@ TEST(SamplerChain, penalties_follow_their_formula) {
   EXPECT_EQ(draws(presence, {5, 4, 3}, 4), (std::vector<int32_t>{0, 1, 0, 0})) << "once, however often";
 }
 
+TEST(SamplerChain, a_frequency_penalty_of_minus_1_alone_rewards_what_came) {
+  PlainSampler settings;
+  settings.frequency = -1;
+  Sampler sampler = make_sampler(2, options_of(settings).get());
+  ASSERT_TRUE(accept(sampler, {1}).ok());
+  EXPECT_EQ(draws(sampler, {5, 4.5f}, 1), (std::vector<int32_t>{1}));
+}
+
 TEST(SamplerChain, the_window_forgets_the_oldest) {
   PlainSampler settings;
   settings.presence = 10;
