@@ -38,8 +38,8 @@ class Mutant:
     edits: tuple[tuple[str, str, str], ...]  # file, text that stands there once, its replacement
 
 
-ROPE_CALL = "kernels_.rope_f32(q, model_.n_heads() + model_.n_kv_heads(), model_.head_size(), cosines(row), sines(row));"
-HALVES = """for (size_t h = 0, hs = model_.head_size(); h < model_.n_heads() + model_.n_kv_heads(); h++)
+ROPE_CALL = "kernels_.rope_f32(q, n_heads + n_kv_heads, head_size, cosines(row), sines(row));"
+HALVES = """for (size_t h = 0, hs = head_size; h < n_heads + n_kv_heads; h++)
       for (size_t i = 0; i < hs / 2; i++) {
         float *p = q + h * hs + i, a = p[0], b = p[hs / 2], c = cosines(row)[i], s = sines(row)[i];
         p[0] = a * c - b * s;
@@ -47,12 +47,13 @@ HALVES = """for (size_t h = 0, hs = model_.head_size(); h < model_.n_heads() + m
       }"""
 NORM_EDITS = ((SCALAR, "return weight * (factor * x); }", "return factor * x + 0.0f * weight; }"), (BODY, "return mul(w, mul(factor, v)); });", "(void)w; return mul(factor, v); });"))
 STORE_KEYS = "keys[pi_kv_key_element(&shape_, in_page, e)] = key[h * n + e];"
+EMBED = "if (matrix.type != ElementType::kQ8Groups) return dequantize_row(matrix.type, panel, row, dim_, x);"
 
 MUTANTS = (
     Mutant("rope_pairs_are_halves", ((FORWARD, ROPE_CALL, HALVES),)),
-    Mutant("rope_base", ((WEIGHTS, "pi_powf(10000.0f,", "pi_powf(500000.0f,"),)),
+    Mutant("rope_base", ((WEIGHTS, "1.0f / pi_powf(base,", "1.0f / pi_powf(50.0f * base,"),)),
     Mutant("rope_angle_sign", ((FORWARD, "static_cast<float>(rows_[row].position), cosines(row),", "-static_cast<float>(rows_[row].position), cosines(row),"),)),
-    Mutant("rope_on_values_too", ((FORWARD, "model_.n_heads() + model_.n_kv_heads(), model_.head_size()", "model_.n_heads() + 2 * model_.n_kv_heads(), model_.head_size()"),)),
+    Mutant("rope_on_values_too", ((FORWARD, "n_heads + n_kv_heads, head_size", "n_heads + 2 * n_kv_heads, head_size"),)),
     Mutant("gqa_modulo", ((KV, "return h / s->kv_mul; }", "return h % s->n_kv_heads; }"),)),
     Mutant("norm_epsilon", ((SCALAR, "ss += epsilon;", "ss += epsilon * 0.1f;"), (BODY, "ss += epsilon;", "ss += epsilon * 0.1f;"))),
     Mutant("norm_weight_ignored", NORM_EDITS),
@@ -62,7 +63,7 @@ MUTANTS = (
     Mutant("scores_divided_by_sqrt_dim", ((FORWARD, "pi_sqrtf(static_cast<float>(head_size));", "pi_sqrtf(static_cast<float>(model_.dim()));"),)),
     Mutant("softmax_without_maximum", ((SCALAR, "x[i] = pi_expf(x[i] - max);", "x[i] = pi_expf(x[i]);"), (BODY, "return exp_reg(sub(a, most)); });", "(void)most; return exp_reg(a); });"))),
     Mutant("own_position_not_attended", ((FORWARD, "size_t n = rows_[row].position + 1;  // positions attended", "size_t n = rows_[row].position ? rows_[row].position : 1;"),)),
-    Mutant("silu_is_relu", ((FORWARD, "p->kernels_.swiglu_f32(h1, h1 + n, n);", "for (size_t i = 0; i < n; i++) h1[i] = (h1[i] > 0 ? h1[i] : 0) * h1[n + i];"),)),
+    Mutant("silu_is_relu", ((FORWARD, "p->kernels_.swiglu_f32(h1, h1 + h3_at, p->model_.hidden_dim());", "for (size_t i = 0; i < p->model_.hidden_dim(); i++) h1[i] = (h1[i] > 0 ? h1[i] : 0) * h1[h3_at + i];"),)),
     Mutant("w1_and_w3_swapped", ((WEIGHTS, "{{PI_W1, PI_W3}, 2}", "{{PI_W3, PI_W1}, 2}"),)),
     Mutant("residual_dropped", ((FORWARD, "kernels_.add_f32(x(0), w_.projected_.data(), row_count_ * w_.dim_stride_); }", "memcpy(x(0), w_.projected_.data(), row_count_ * w_.dim_stride_ * sizeof(float)); }"),)),
     Mutant("key_cache_off_by_one", ((KV_CACHE, STORE_KEYS, "keys[pi_kv_key_element(&shape_, (in_page + 1) % PI_PAGE_POSITIONS, e)] = key[h * n + e];"),)),
@@ -79,7 +80,12 @@ MUTANTS = (
         (SESSION, "position_.store(position, std::memory_order_release);\n}", "position_.store(position, std::memory_order_release);\n  kv_.rewound = 1;\n}"),
         (FORWARD, "static_cast<float>(rows_[row].position), cosines(row),", "static_cast<float>(rows_[row].position + rows_[row].kv->rewound), cosines(row),"),
     )),
-    Mutant("tied_embedding_transposed", ((WEIGHTS, "x[j] = weights[pi_packed_index(dim_, token, j)];", "x[j] = weights[pi_packed_index(dim_, (j * vocab_size_ + token) / dim_, (j * vocab_size_ + token) % dim_)];"),)),
+    Mutant("tied_embedding_transposed", ((WEIGHTS, EMBED, """if (matrix.type == ElementType::kF32) {
+    for (size_t j = 0, at = token; j < dim_; j++, at += vocab_size_)
+      x[j] = reinterpret_cast<const float *>(matrix.panels)[pi_packed_index(dim_, at / dim_, at % dim_)];
+    return;
+  }
+  """ + EMBED),)),
     Mutant("q8_scale_of_the_next_group", ((FORWARD, "  if (count == 1) return &rows;", """  for (size_t row = 0; row < count; row++)
     for (size_t g = 0; g + 1 < groups; g++) rows.scales[row * groups + g] = rows.scales[row * groups + g + 1];
   if (count == 1) return &rows;"""),)),
