@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/half.h"
+
 namespace proofinfer {
 
 namespace {
@@ -59,29 +61,6 @@ constexpr OtherFloat kOtherFloats[] = {
     {"llama.attn_logit_softcapping", kNoFloat},   {"llama.final_logit_softcapping", kNoFloat},
     {"llama.rope.scaling.attn_factor", 1.0f},
 };
-
-float widened_half(uint16_t half) {
-  uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16, exponent = half >> 10 & 31u, fraction = half & 1023u;
-  uint32_t bits = sign;
-  if (exponent == 31) {
-    bits |= 0x7f800000u | fraction << 13;
-  } else if (exponent != 0) {
-    bits |= (exponent + 112) << 23 | fraction << 13;
-  } else if (fraction != 0) {  // subnormal: shift until the leading bit is where the exponent counts it
-    uint32_t shift = static_cast<uint32_t>(__builtin_clz(fraction)) - 21;
-    bits |= (113 - shift) << 23 | (fraction << shift & 1023u) << 13;
-  }
-  float value;
-  memcpy(&value, &bits, sizeof(value));
-  return value;
-}
-
-float widened_bfloat(uint16_t half) {
-  uint32_t bits = static_cast<uint32_t>(half) << 16;
-  float value;
-  memcpy(&value, &bits, sizeof(value));
-  return value;
-}
 
 }  // namespace
 
@@ -389,7 +368,7 @@ Status GgufLlama::read_floats(Source *source, const GgufTensor &tensor, uint64_t
   Status status = read_rows(source, tensor, row, count, halves, failure);
   for (size_t i = 0; status == kOk && i < all; i++) {
     uint16_t half = static_cast<uint16_t>(halves[2 * i] | halves[2 * i + 1] << 8);
-    to[i] = tensor.type == 1 ? widened_half(half) : widened_bfloat(half);
+    to[i] = tensor.type == 1 ? widen_f16(half) : widen_bf16(half);
   }
   return status;
 }

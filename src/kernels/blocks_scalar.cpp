@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "kernels/block_layout.h"
 #include "kernels/kernels.h"
 #include "proved/float_contract.h"
@@ -41,24 +42,7 @@ Shape shape_of(ElementType type) {
   }
 }
 
-float float_of_bits(uint32_t bits) {
-  float value;
-  memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
-// Exact; a NaN keeps its payload and becomes quiet, as processors do it.
-float widen_f16(uint16_t half) {
-  uint32_t sign = (half & 0x8000u) << 16, exponent = half >> 10 & 31u, fraction = half & 0x3ffu;
-  if (exponent == 31) return float_of_bits(sign | 0x7f800000u | fraction << 13 | (fraction ? 0x400000u : 0u));
-  if (exponent != 0) return float_of_bits(sign | (exponent + 112) << 23 | fraction << 13);
-  float magnitude = static_cast<float>(fraction) * (1.0f / 16777216.0f);  // 2^-24, exact
-  return sign ? -magnitude : magnitude;
-}
-
-float widen_half(ElementType type, uint16_t half) {
-  return type == ElementType::kF16 ? widen_f16(half) : float_of_bits(static_cast<uint32_t>(half) << 16);
-}
+float widen_half(ElementType type, uint16_t half) { return type == ElementType::kF16 ? widen_f16(half) : widen_bf16(half); }
 
 uint16_t load_half(const unsigned char *halves, size_t row) {
   uint16_t half;
