@@ -41,8 +41,7 @@ std::vector<int32_t> greedy(const Model &model, const std::vector<int32_t> &prom
 }  // namespace
 
 TEST(GoldenSmollm2, the_greedy_answer_is_the_recorded_one_on_every_kernel_set_with_any_threads_and_splits) {
-  const char *path = std::getenv("PROOFINFER_SMOLLM2");
-  if (!path) PROOFINFER_SKIP("smollm2") << "PROOFINFER_SMOLLM2 names no file";
+  PROOFINFER_SMOLLM2_OR_SKIP(path);
   const json talk = golden("smollm2.json");
   const json turn = talk.at("turns").at(0);
   const std::vector<int32_t> prompt = turn.at("prompt"), expected = turn.at("answer");
@@ -57,7 +56,7 @@ TEST(GoldenSmollm2, the_greedy_answer_is_the_recorded_one_on_every_kernel_set_wi
       Options options = make_options();
       set_text(options, "isa", isa);
       set(options, "threads", threads);
-      const Model model = open_model(std::string(path), options.get());
+      const Model model = open_model(path, options.get());
       for (size_t part : {prompt.size(), size_t(1), size_t(7)}) {
         if (is_slow && part != prompt.size()) continue;
         EXPECT_EQ(greedy(model, prompt, part, expected.back()), expected) << isa << ", " << threads << " threads, parts of " << part;

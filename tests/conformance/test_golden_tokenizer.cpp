@@ -16,15 +16,6 @@ std::string text_of(const json &c) {
   return std::string(bytes.begin(), bytes.end());
 }
 
-std::vector<int32_t> encode(const Tokenizer &tokenizer, const std::string &text, uint32_t flags) {
-  std::vector<int32_t> ids(text.size() + 3);
-  size_t count = 0;
-  Answer answer = answer_of(proofinfer_tokenizer_encode, tokenizer.get(), text.data(), text.size(), flags, ids.data(), ids.size(), &count);
-  EXPECT_TRUE(answer.ok()) << answer;
-  ids.resize(count);
-  return ids;
-}
-
 // The bytes that the ids stand for, each in the context of the one before.
 std::string decode(const Tokenizer &tokenizer, const std::vector<int32_t> &ids) {
   std::string text;

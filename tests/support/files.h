@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -47,5 +48,11 @@ std::vector<uint8_t> bytes_from_hex(const std::string &hex);
   std::optional<std::string> variable##_found = proofinfer_test::model_path(name);                       \
   if (!variable##_found) PROOFINFER_SKIP("real-models") << name << " is absent (set PROOFINFER_MODELS)"; \
   std::string variable = *variable##_found
+
+// The same of the real GGUF model, which tests/tools/smollm2.sh fetches.
+#define PROOFINFER_SMOLLM2_OR_SKIP(variable)                                               \
+  const char *variable##_named = std::getenv("PROOFINFER_SMOLLM2");                        \
+  if (!variable##_named) PROOFINFER_SKIP("smollm2") << "PROOFINFER_SMOLLM2 names no file"; \
+  std::string variable = variable##_named
 
 #endif

@@ -106,6 +106,21 @@ Sampler make_sampler(int32_t vocab_size, const proofinfer_options *options, Answ
   return Sampler(sampler);
 }
 
+Answer encode_answer(const Tokenizer &tokenizer, const std::string &text, uint32_t flags, std::vector<int32_t> *ids) {
+  ids->resize(2 * text.size() + 3);
+  size_t count = 77;  // a call that fails sets it, too
+  Answer got = answer_of(proofinfer_tokenizer_encode, tokenizer.get(), text.data(), text.size(), flags, ids->data(), ids->size(), &count);
+  ids->resize(count);
+  return got;
+}
+
+std::vector<int32_t> encode(const Tokenizer &tokenizer, const std::string &text, uint32_t flags) {
+  std::vector<int32_t> ids;
+  Answer got = encode_answer(tokenizer, text, flags, &ids);
+  EXPECT_TRUE(got.ok()) << got;
+  return ids;
+}
+
 int64_t model_i64(const Model &model, int32_t property) {
   int64_t value = -1;
   Answer got = answer_of(proofinfer_model_get_i64, model.get(), property, &value);

@@ -74,6 +74,10 @@ Tokenizer open_tokenizer(const std::vector<uint8_t> &bytes, int32_t vocab_size, 
 Session make_session(const Model &model, const proofinfer_options *options = nullptr, Answer *answer = nullptr);
 Sampler make_sampler(int32_t vocab_size, const proofinfer_options *options = nullptr, Answer *answer = nullptr);
 
+// What encoding answered; *ids: what it gave, in a buffer that is always large enough. The second: a failure fails the test.
+Answer encode_answer(const Tokenizer &tokenizer, const std::string &text, uint32_t flags, std::vector<int32_t> *ids);
+std::vector<int32_t> encode(const Tokenizer &tokenizer, const std::string &text, uint32_t flags = 0);
+
 int64_t model_i64(const Model &model, int32_t property);
 Answer append(const Session &session, const std::vector<int32_t> &tokens, int32_t logits = PROOFINFER_LOGITS_ALL,
               proofinfer_cancel *cancel = nullptr);

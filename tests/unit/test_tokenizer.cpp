@@ -74,22 +74,6 @@ struct SlowTokenizer {
   }
 };
 
-Answer encode_answer(const Tokenizer &tokenizer, const std::string &text, uint32_t flags, Ids *ids) {
-  ids->resize(text.size() + 3);
-  size_t count = 77;
-  Answer answer =
-      answer_of(proofinfer_tokenizer_encode, tokenizer.get(), text.data(), text.size(), flags, ids->data(), ids->size(), &count);
-  ids->resize(count);
-  return answer;
-}
-
-Ids encode(const Tokenizer &tokenizer, const std::string &text, uint32_t flags = 0) {
-  Ids ids;
-  Answer answer = encode_answer(tokenizer, text, flags, &ids);
-  EXPECT_TRUE(answer.ok()) << answer;
-  return ids;
-}
-
 std::string decode(const Tokenizer &tokenizer, int32_t previous, int32_t token, uint32_t flags = 0) {
   char buffer[256];
   size_t count = 0;

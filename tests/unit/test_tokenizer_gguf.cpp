@@ -39,22 +39,6 @@ Tokenizer open(const GgufFile &file, int32_t vocab_size = 0) {
   return tokenizer;
 }
 
-Answer encode_answer(const Tokenizer &tokenizer, const std::string &text, uint32_t flags, Ids *ids) {
-  ids->resize(2 * text.size() + 3);
-  size_t count = 0;
-  Answer answer =
-      answer_of(proofinfer_tokenizer_encode, tokenizer.get(), text.data(), text.size(), flags, ids->data(), ids->size(), &count);
-  ids->resize(count);
-  return answer;
-}
-
-Ids encode(const Tokenizer &tokenizer, const std::string &text, uint32_t flags = 0) {
-  Ids ids;
-  Answer answer = encode_answer(tokenizer, text, flags, &ids);
-  EXPECT_TRUE(answer.ok()) << answer;
-  return ids;
-}
-
 std::string decode(const Tokenizer &tokenizer, const Ids &ids, int32_t previous = -1, uint32_t flags = 0) {
   std::string text;
   for (int32_t id : ids) {
@@ -631,8 +615,7 @@ TEST(TokenizerGguf, every_truncation_is_refused) {
 // ---- A real file ----
 
 TEST(TokenizerGguf, smollm2_gives_the_ids_that_llama_cpp_gave) {
-  const char *path = std::getenv("PROOFINFER_SMOLLM2");
-  if (!path) PROOFINFER_SKIP("smollm2") << "PROOFINFER_SMOLLM2 names no file";
+  PROOFINFER_SMOLLM2_OR_SKIP(path);
   Tokenizer tokenizer = open_tokenizer(path, 0);
   EXPECT_EQ(proofinfer_tokenizer_vocab_size(tokenizer.get()), 49152);
   EXPECT_EQ(encode(tokenizer, "Hello world, 12345  foo\n\n\n bar <|im_end|>"),
