@@ -145,7 +145,7 @@ class Oracle:
         weight = self.toy.weights[name]
         if self.toy.kinds[name] not in FLOATS:
             groups = x.reshape(*x.shape[:-1], -1, 32)
-            steps = np.abs(groups).max(-1, keepdims=True) / 127.0
+            steps = np.abs(groups).max(-1, keepdims=True) / 32512.0
             if self.activations == "quantized":
                 scaled = groups / np.where(steps == 0, 1.0, steps)
                 x = (np.sign(scaled) * np.floor(np.abs(scaled) + 0.5) * steps).reshape(x.shape)

@@ -9,6 +9,12 @@
 #define PI_GROUP_COLUMNS 32
 #define PI_K_GROUPS 8
 
+/* Activations are whole numbers q within -PI_MOST_Q to PI_MOST_Q, kept as two digits: q = PI_DIGIT_BASE * high + low, each digit within -127 to 127,
+ * which makes them unique. A group of an activation is its 32 high digits, then its 32 low ones. */
+#define PI_DIGIT_BASE 255
+#define PI_MOST_Q 32512 /* 255 * 127 + 127 */
+#define PI_GROUP_DIGITS (2 * PI_GROUP_COLUMNS)
+
 /* Bytes of the payload of a group: 4 bits in 256 bytes, the fifth bit in 64 more, the fifth and sixth in 128 more, 8 bits in 512. */
 #define PI_PAYLOAD_4 256
 #define PI_PAYLOAD_5 320

@@ -7,7 +7,6 @@
 #include "kernels/block_layout.h"
 #include "kernels/kernels.h"
 #include "proved/float_contract.h"
-#include "proved/kernels_q8_scalar.h"
 #include "proved/pack_index.h"
 
 namespace proofinfer {
@@ -103,18 +102,22 @@ void unpack(ElementType type, const Shape &shape, const unsigned char *panel, si
 
 // ---- products ----
 
-// An activation, quantized: its dwords of four are q_step bytes apart, its scales scale_step, its sums of halves half_step.
+// An activation, quantized: its dwords of four digits are q_step bytes apart, its scales scale_step, its sums of halves half_step.
 struct Activation {
-  const int8_t *q;
+  const int8_t *digits;
   const float *scales;
   const int32_t *sums;
   size_t q_step, scale_step, sum_step, half_step;
 };
 
+// At most 16 * 128 * PI_MOST_Q: two halves fit into an int32.
 int32_t dot_half(const Group &group, const Activation &x, size_t g, size_t half) {
+  const int8_t *high = x.digits + g * (PI_GROUP_DIGITS / 4) * x.q_step, *low = high + kColumns / 4 * x.q_step;
   int32_t dot = 0;
-  for (size_t c = half * kHalfColumns; c < (half + 1) * kHalfColumns; c++)
-    dot += group.w[c] * x.q[(g * (kColumns / 4) + c / 4) * x.q_step + c % 4];
+  for (size_t c = half * kHalfColumns; c < (half + 1) * kHalfColumns; c++) {
+    size_t at = c / 4 * x.q_step + c % 4;
+    dot += group.w[c] * (PI_DIGIT_BASE * high[at] + low[at]);
+  }
   return dot;
 }
 
@@ -173,27 +176,57 @@ void pack_half_scalar(const uint16_t *rows, size_t row_count, size_t n, uint16_t
     for (size_t r = 0; r < row_count; r++) panel[j * kPanelRows + r] = rows[r * n + j];
 }
 
-void quantize_blocks_scalar(const float *x, size_t group_count, int8_t *q, float *scales, int32_t *sums) {
-  for (size_t g = 0; g < group_count; g++) {
-    int32_t whole;
-    pi_quantize_q8_scalar(x + g * kColumns, 1, kColumns, q + g * kColumns, scales + g, &whole);
-    int32_t first = 0;
-    for (size_t c = 0; c < kHalfColumns; c++) first += q[g * kColumns + c];
-    sums[2 * g] = first;
-    sums[2 * g + 1] = whole - first;
+namespace {
+
+// The largest magnitude of a group, or NaN if an element is not finite.
+float group_max(const float *x) {
+  float most = 0.0f, probe = 0.0f;  // the probe stays 0 unless an element is not finite: then NaN
+  for (size_t c = 0; c < kColumns; c++) {
+    float magnitude = x[c] < 0.0f ? -x[c] : x[c];
+    probe += x[c] * 0.0f;
+    if (magnitude > most) most = magnitude;
+  }
+  return probe == 0.0f ? most : probe;
+}
+
+// x / scale rounded half away from zero and held within its limits, which it passes only where the scale, which is > 0, is subnormal.
+int32_t quantize_one(float x, float scale) {
+  constexpr float kMost = PI_MOST_Q;
+  float quotient = x / scale;
+  if (quotient >= kMost) return PI_MOST_Q;
+  if (quotient <= -kMost) return -PI_MOST_Q;
+  int32_t whole = static_cast<int32_t>(quotient);
+  float rest = quotient - static_cast<float>(whole);  // exact
+  return whole + (rest >= 0.5f) - (rest <= -0.5f);
+}
+
+}  // namespace
+
+void quantize_blocks_scalar(const float *x, size_t group_count, int8_t *digits, float *scales, int32_t *sums) {
+  for (size_t g = 0; g < group_count; g++, x += kColumns, digits += PI_GROUP_DIGITS) {
+    scales[g] = group_max(x) / static_cast<float>(PI_MOST_Q);
+    sums[2 * g] = sums[2 * g + 1] = 0;
+    for (size_t c = 0; c < kColumns; c++) {
+      int32_t q = scales[g] > 0.0f ? quantize_one(x[c], scales[g]) : 0;
+      int32_t high = (q + (q < 0 ? -PI_DIGIT_BASE / 2 : PI_DIGIT_BASE / 2)) / PI_DIGIT_BASE;
+      digits[c] = static_cast<int8_t>(high);
+      digits[kColumns + c] = static_cast<int8_t>(q - PI_DIGIT_BASE * high);
+      sums[2 * g + c / kHalfColumns] += q;
+    }
   }
 }
 
-void matvec_blocks_scalar(ElementType type, const unsigned char *panels, size_t panel_count, size_t group_count, const int8_t *q,
+void matvec_blocks_scalar(ElementType type, const unsigned char *panels, size_t panel_count, size_t group_count, const int8_t *digits,
                           const float *scales, const int32_t *sums, float *out) {
-  multiply_blocks(type, panels, panel_count, group_count, Activation{q, scales, sums, 4, 1, 2, 1}, out);
+  multiply_blocks(type, panels, panel_count, group_count, Activation{digits, scales, sums, 4, 1, 2, 1}, out);
 }
 
-void matmul_blocks_scalar(ElementType type, const unsigned char *panels, size_t panel_count, size_t group_count, const int8_t *q_blocks,
-                          const float *scales_blocks, const int32_t *sums_blocks, size_t row_count, float *out, size_t out_stride) {
+void matmul_blocks_scalar(ElementType type, const unsigned char *panels, size_t panel_count, size_t group_count,
+                          const int8_t *digits_blocks, const float *scales_blocks, const int32_t *sums_blocks, size_t row_count, float *out,
+                          size_t out_stride) {
   for (size_t i = 0; i < row_count; i++) {
     size_t block = i / kRowBlock, lane = i % kRowBlock;
-    Activation x = {q_blocks + block * group_count * kColumns * kRowBlock + lane * 4,
+    Activation x = {digits_blocks + block * group_count * PI_GROUP_DIGITS * kRowBlock + lane * 4,
                     scales_blocks + block * group_count * kRowBlock + lane,
                     sums_blocks + block * group_count * 2 * kRowBlock + lane,
                     4 * kRowBlock,

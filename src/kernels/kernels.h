@@ -101,19 +101,20 @@ struct Kernels {
   // Block types: those of element_is_blocks. A panel is element_panel_bytes(type, 32 * group_count) bytes (layout: kernels/block_layout.h), aligned
   // to 32 bytes; group_count is a multiple of the groups of a block, 1 or 8.
 
-  // As quantize_q8 with groups of 32; sums: of each half of the group, columns 0 to 15 and 16 to 31.
-  // x: [group_count][32]; q: [group_count][32]; scales: [group_count]; sums: [group_count][2].
-  void (*quantize_blocks)(const float *x, size_t group_count, int8_t *q, float *scales, int32_t *sums);
+  // As quantize_q8 with groups of 32, but finer: scale = m / 32512, and q is held within -32512 to 32512. It is kept as two digits, q = 255 * high + low,
+  // each within -127 to 127: of each group the high ones, then the low ones. sums: of the q of each half of the group, columns 0 to 15 and 16 to 31.
+  // x: [group_count][32]; digits: [group_count][2][32]; scales: [group_count]; sums: [group_count][2].
+  void (*quantize_blocks)(const float *x, size_t group_count, int8_t *digits, float *scales, int32_t *sums);
 
   // out[16 p + r] = acc over groups ascending: acc = acc + (what docs/arithmetic.md says of the type) * scales[g].
-  // q, scales, sums as quantize_blocks gives them; out: [panel_count * 16].
-  void (*matvec_blocks)(ElementType type, const unsigned char *panels, size_t panel_count, size_t group_count, const int8_t *q,
+  // digits, scales, sums as quantize_blocks gives them; out: [panel_count * 16].
+  void (*matvec_blocks)(ElementType type, const unsigned char *panels, size_t panel_count, size_t group_count, const int8_t *digits,
                         const float *scales, const int32_t *sums, float *out);
 
   // The same for row_count activations, activation i in block i / 8, lane i % 8, missing lanes any value.
-  // q_blocks: [blocks][group_count][8][8][4]; scales_blocks: [blocks][group_count][8]; sums_blocks: [blocks][group_count][2][8];
+  // digits_blocks: [blocks][group_count][2][8][8][4]; scales_blocks: [blocks][group_count][8]; sums_blocks: [blocks][group_count][2][8];
   // out: [row_count][out_stride].
-  void (*matmul_blocks)(ElementType type, const unsigned char *panels, size_t panel_count, size_t group_count, const int8_t *q_blocks,
+  void (*matmul_blocks)(ElementType type, const unsigned char *panels, size_t panel_count, size_t group_count, const int8_t *digits_blocks,
                         const float *scales_blocks, const int32_t *sums_blocks, size_t row_count, float *out, size_t out_stride);
 
   // Rows as a file has them into lanes lane .. lane + row_count - 1 of a panel, row_count in [1, 16 - lane].

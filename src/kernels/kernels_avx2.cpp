@@ -175,6 +175,8 @@ using Products = __m256i;
 constexpr size_t kPanelsAtOnce = 4;
 
 PI_INLINE Quads quads_set1(int32_t x) { return _mm256_set1_epi32(x); }
+PI_INLINE Quads quads_sub(Quads a, Quads b) { return _mm256_sub_epi32(a, b); }
+PI_INLINE Quads quads_times_256(Quads x) { return _mm256_slli_epi32(x, 8); }
 PI_INLINE Codes load_codes(const unsigned char *p) { return _mm256_load_si256(reinterpret_cast<const __m256i *>(p)); }
 PI_INLINE Codes codes_and(Codes a, Codes b) { return _mm256_and_si256(a, b); }
 PI_INLINE Codes codes_or(Codes a, Codes b) { return _mm256_or_si256(a, b); }
@@ -186,7 +188,10 @@ PI_INLINE Codes codes_shift(Codes x) {
 }
 PI_INLINE Products products_zero() { return _mm256_setzero_si256(); }
 PI_INLINE Products products_add(Products acc, Codes w, Inputs x) { return _mm256_add_epi16(acc, _mm256_maddubs_epi16(w, x)); }
-PI_INLINE Quads products_fold(Quads acc, Products p) { return _mm256_add_epi32(acc, _mm256_madd_epi16(p, _mm256_set1_epi16(1))); }
+template <int kTimes>
+PI_INLINE Quads products_fold(Quads acc, Products p) {
+  return _mm256_add_epi32(acc, _mm256_madd_epi16(p, _mm256_set1_epi16(kTimes)));
+}
 constexpr size_t products_that_fit(int most) { return static_cast<size_t>(0x7fff / (2 * 127 * most)); }
 
 #include "kernels/kernels_blocks_body.h"

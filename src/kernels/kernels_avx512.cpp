@@ -183,6 +183,8 @@ using Products = __m512i;
 constexpr size_t kPanelsAtOnce = 4;
 
 PI_INLINE Quads quads_set1(int32_t x) { return _mm512_set1_epi32(x); }
+PI_INLINE Quads quads_sub(Quads a, Quads b) { return _mm512_sub_epi32(a, b); }
+PI_INLINE Quads quads_times_256(Quads x) { return _mm512_slli_epi32(x, 8); }
 PI_INLINE Codes load_codes(const unsigned char *p) { return _mm512_loadu_si512(p); }
 PI_INLINE Codes codes_and(Codes a, Codes b) { return _mm512_and_si512(a, b); }
 PI_INLINE Codes codes_or(Codes a, Codes b) { return _mm512_or_si512(a, b); }
@@ -195,11 +197,17 @@ PI_INLINE Codes codes_shift(Codes x) {
 PI_INLINE Products products_zero() { return _mm512_setzero_si512(); }
 #if defined(__AVX512VNNI__)
 PI_INLINE Products products_add(Products acc, Codes w, Inputs x) { return _mm512_dpbusd_epi32(acc, w, x); }
-PI_INLINE Quads products_fold(Quads acc, Products p) { return _mm512_add_epi32(acc, p); }
+template <int kTimes>
+PI_INLINE Quads products_fold(Quads acc, Products p) {
+  return quads_add(acc, kTimes == 1 ? p : quads_sub(quads_times_256(p), p));
+}
 constexpr size_t products_that_fit(int most) { return static_cast<size_t>(0x7fffffff / (4 * 127 * most)); }
 #else
 PI_INLINE Products products_add(Products acc, Codes w, Inputs x) { return _mm512_add_epi16(acc, _mm512_maddubs_epi16(w, x)); }
-PI_INLINE Quads products_fold(Quads acc, Products p) { return _mm512_add_epi32(acc, _mm512_madd_epi16(p, _mm512_set1_epi16(1))); }
+template <int kTimes>
+PI_INLINE Quads products_fold(Quads acc, Products p) {
+  return _mm512_add_epi32(acc, _mm512_madd_epi16(p, _mm512_set1_epi16(kTimes)));
+}
 constexpr size_t products_that_fit(int most) { return static_cast<size_t>(0x7fff / (2 * 127 * most)); }
 #endif
 

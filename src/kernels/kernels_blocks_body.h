@@ -4,9 +4,9 @@
 //   load_f16(p), load_bf16(p): kLanes 16-bit numbers (aligned to 8 bytes), widened exactly; load_u8(p), load_s8(p): kLanes bytes as floats
 //   Codes: a register of kLanes dwords of four unsigned numbers below 64; load_codes(p); codes_and, codes_or, codes_set1(byte);
 //   codes_shift<n>(x): the bits of 16-bit lanes (or of bytes) n places up, down where n < 0
-//   Products: sums of products on their way; products_zero, products_add(acc, codes, inputs), products_fold(quads, products): the sums added;
-//   products_that_fit(most): additions of codes up to `most` that Products holds without a fold
-//   quads_set1(n)
+//   Products: sums of products on their way; products_zero, products_add(acc, codes, inputs), products_fold<n>(quads, products): n times the sums added,
+//   n being 1 or 255; products_that_fit(most): additions of codes up to `most` that Products holds without a fold
+//   quads_set1(n); quads_sub; quads_times_256
 //   kPanelsAtOnce: panels that matvec_blocks takes side by side
 //
 // Integer sums are exact (docs/arithmetic.md), so their order is free; the floats' is not.
@@ -30,9 +30,9 @@ struct BlocksOfPanels {
   const unsigned char *panels;
   size_t panel_bytes;
   size_t groups;
-  const int8_t *q;      // [groups][8][step of the kernel][4]
-  const float *scales;  // [groups][step]
-  const int32_t *sums;  // [groups][2][step]
+  const int8_t *digits;  // [groups][2][8][step of the kernel][4]
+  const float *scales;   // [groups][step]
+  const int32_t *sums;   // [groups][2][step]
   float *out;
   size_t out_stride;
   size_t rows;  // of the activations that are wanted; the kernel's others are computed and dropped
@@ -65,18 +65,25 @@ PI_INLINE Codes codes_of_quad(Codes nibbles, const Codes (&high)[2], size_t quad
   return codes_or(nibbles, codes_and(upper, codes_set1(0x30)));
 }
 
+PI_INLINE Quads times_base(Quads x) { return quads_sub(quads_times_256(x), x); }
+static_assert(PI_DIGIT_BASE == 255, "times_base");
+
+// Bytes from the high digits of a group to its low ones.
+template <size_t kStep>
+constexpr size_t kToLow = PI_GROUP_COLUMNS *kStep;
+
 // The dots of one register of a group's rows: of the whole group in dots[0], or of its halves in both. payload: the register's first byte.
 template <typename T, size_t R, size_t kStep>
-PI_INLINE void dots_of_codes(const unsigned char *payload, const int8_t *q, Quads (&dots)[2][R]) {
+PI_INLINE void dots_of_codes(const unsigned char *payload, const int8_t *digits, Quads (&dots)[2][R]) {
   constexpr size_t kChains = T::kKind == BlockKind::kHalvesK ? 2 : 1, kQuads = PI_GROUP_COLUMNS / 4;
   constexpr size_t kFit = products_that_fit((1 << T::kBits) - 1), kAdded = 2 / kChains;  // additions to a chain in a turn of the loop
   static_assert(kFit >= kAdded, "one turn fits");
   Codes high[2] = {};
   if constexpr (T::kBits > 4) high[0] = high[1] = load_codes(payload + PI_HIGH_BITS);
   if constexpr (T::kBits > 5) high[1] = load_codes(payload + PI_HIGH_BITS + kPanelRows * 4);
-  Products products[2][R];
+  Products highs[2][R], lows[2][R];
   PI_UNROLL
-  for (size_t r = 0; r < R; r++) products[0][r] = products[1][r] = products_zero();
+  for (size_t r = 0; r < R; r++) highs[0][r] = highs[1][r] = lows[0][r] = lows[1][r] = products_zero();
   PI_UNROLL
   for (size_t v = 0; v < kQuads / 2; v++) {
     Codes both = load_codes(payload + v * (kPanelRows * 4));
@@ -84,29 +91,41 @@ PI_INLINE void dots_of_codes(const unsigned char *payload, const int8_t *q, Quad
     Codes up = codes_of_quad<T>(codes_and(codes_shift<-4>(both), codes_set1(0x0f)), high, v + kQuads / 2);
     PI_UNROLL
     for (size_t r = 0; r < R; r++) {
-      products[0][r] = products_add(products[0][r], low, load_inputs(q + (v * kStep + r) * 4));
-      products[kChains - 1][r] = products_add(products[kChains - 1][r], up, load_inputs(q + ((v + kQuads / 2) * kStep + r) * 4));
+      const int8_t *first = digits + (v * kStep + r) * 4, *second = first + kQuads / 2 * kStep * 4;
+      highs[0][r] = products_add(highs[0][r], low, load_inputs(first));
+      lows[0][r] = products_add(lows[0][r], low, load_inputs(first + kToLow<kStep>));
+      highs[kChains - 1][r] = products_add(highs[kChains - 1][r], up, load_inputs(second));
+      lows[kChains - 1][r] = products_add(lows[kChains - 1][r], up, load_inputs(second + kToLow<kStep>));
     }
     if ((v + 1) * kAdded % (kFit - kFit % kAdded) != 0 && v + 1 < kQuads / 2) continue;
     PI_UNROLL
     for (size_t r = 0; r < R; r++) {
       PI_UNROLL
       for (size_t chain = 0; chain < kChains; chain++) {
-        dots[chain][r] = products_fold(dots[chain][r], products[chain][r]);
-        products[chain][r] = products_zero();
+        dots[chain][r] = products_fold<PI_DIGIT_BASE>(products_fold<1>(dots[chain][r], lows[chain][r]), highs[chain][r]);
+        highs[chain][r] = lows[chain][r] = products_zero();
       }
     }
   }
 }
 
 template <size_t R, size_t kStep>
-PI_INLINE void dots_of_bytes(const unsigned char *payload, const int8_t *q, Quads (&dots)[2][R]) {
+PI_INLINE void dots_of_bytes(const unsigned char *payload, const int8_t *digits, Quads (&dots)[2][R]) {
+  Quads highs[R];
+  PI_UNROLL
+  for (size_t r = 0; r < R; r++) highs[r] = quads_zero();
   PI_UNROLL
   for (size_t c = 0; c < PI_GROUP_COLUMNS / 4; c++) {
     Weights w = load_weights(reinterpret_cast<const int8_t *>(payload) + c * (kPanelRows * 4));
     PI_UNROLL
-    for (size_t r = 0; r < R; r++) dots[0][r] = dot4(dots[0][r], w, load_inputs(q + (c * kStep + r) * 4));
+    for (size_t r = 0; r < R; r++) {
+      const int8_t *at = digits + (c * kStep + r) * 4;
+      highs[r] = dot4(highs[r], w, load_inputs(at));
+      dots[0][r] = dot4(dots[0][r], w, load_inputs(at + kToLow<kStep>));
+    }
   }
+  PI_UNROLL
+  for (size_t r = 0; r < R; r++) dots[0][r] = quads_add(dots[0][r], times_base(highs[r]));
 }
 
 // The float scales of one register of rows.
@@ -148,7 +167,7 @@ template <typename T, size_t R, size_t kStep>
 PI_INLINE void products_of_register(const BlocksOfPanels &b, size_t g, const unsigned char *block, size_t reg, Reg (&products)[R]) {
   size_t group = g % T::kGroups;
   const unsigned char *payload = block + T::kHeader + group * T::kPayload + reg * kLanes * 4;
-  const int8_t *q = b.q + g * (PI_GROUP_COLUMNS * kStep);
+  const int8_t *digits = b.digits + g * (PI_GROUP_DIGITS * kStep);
   const int32_t *sums = b.sums + g * 2 * kStep;
   Quads dots[2][R];
   float sum[R];
@@ -167,9 +186,9 @@ PI_INLINE void products_of_register(const BlocksOfPanels &b, size_t g, const uns
     }
   }
   if constexpr (T::kBits == 8) {
-    dots_of_bytes<R, kStep>(payload, q, dots);
+    dots_of_bytes<R, kStep>(payload, digits, dots);
   } else {
-    dots_of_codes<T, R, kStep>(payload, q, dots);
+    dots_of_codes<T, R, kStep>(payload, digits, dots);
   }
   BlockScales s = scales_of_group<T>(block, group, reg * kLanes);
   PI_UNROLL
@@ -240,7 +259,7 @@ void rows_of_type(const BlocksOfPanels &blocks, size_t panel_count) {
   }
 }
 
-// b: the shape, with all rows, whose q, scales and sums are in blocks of kRowBlock.
+// b: the shape, with all rows, whose digits, scales and sums are in blocks of kRowBlock.
 template <typename T>
 void matmul_of_type(const BlocksOfPanels &b, size_t panel_count) {
   constexpr size_t kRows = 4;
@@ -253,7 +272,7 @@ void matmul_of_type(const BlocksOfPanels &b, size_t panel_count) {
       size_t lane = row % kRowBlock, block = row / kRowBlock;
       BlocksOfPanels part = b;
       part.panels = b.panels + panel * b.panel_bytes;
-      part.q = b.q + (block * b.groups * (PI_GROUP_COLUMNS / 4) * kRowBlock + lane) * 4;
+      part.digits = b.digits + (block * b.groups * (PI_GROUP_DIGITS / 4) * kRowBlock + lane) * 4;
       part.scales = b.scales + block * b.groups * kRowBlock + lane;
       part.sums = b.sums + block * b.groups * 2 * kRowBlock + lane;
       part.out = b.out + row * b.out_stride + panel * kPanelRows;
@@ -287,23 +306,43 @@ void multiply_blocks(ElementType type, const BlocksOfPanels &b, size_t panel_cou
   }
 }
 
-void matvec_blocks(ElementType type, const unsigned char *panels, size_t panel_count, size_t group_count, const int8_t *q,
+void matvec_blocks(ElementType type, const unsigned char *panels, size_t panel_count, size_t group_count, const int8_t *digits,
                    const float *scales, const int32_t *sums, float *out) {
-  multiply_blocks(type, BlocksOfPanels{panels, 0, group_count, q, scales, sums, out, 0, 1}, panel_count, true);
+  multiply_blocks(type, BlocksOfPanels{panels, 0, group_count, digits, scales, sums, out, 0, 1}, panel_count, true);
 }
 
-void matmul_blocks(ElementType type, const unsigned char *panels, size_t panel_count, size_t group_count, const int8_t *q_blocks,
+void matmul_blocks(ElementType type, const unsigned char *panels, size_t panel_count, size_t group_count, const int8_t *digits_blocks,
                    const float *scales_blocks, const int32_t *sums_blocks, size_t row_count, float *out, size_t out_stride) {
-  multiply_blocks(type, BlocksOfPanels{panels, 0, group_count, q_blocks, scales_blocks, sums_blocks, out, out_stride, row_count},
+  multiply_blocks(type, BlocksOfPanels{panels, 0, group_count, digits_blocks, scales_blocks, sums_blocks, out, out_stride, row_count},
                   panel_count, false);
 }
 
-void quantize_blocks(const float *x, size_t group_count, int8_t *q, float *scales, int32_t *sums) {
+// Quantizes half a group; returns the sum of the q.
+PI_INLINE int32_t quantize_half(const float *x, float scale, int8_t *high, int8_t *low) {
   constexpr size_t kHalf = PI_GROUP_COLUMNS / 2;
-  for (size_t g = 0; g < group_count; g++, x += 2 * kHalf, q += 2 * kHalf, sums += 2) {
-    scales[g] = largest_magnitude(x, 2 * kHalf) / 127.0f;
-    sums[0] = quantize_part(x, kHalf, scales[g], q);
-    sums[1] = quantize_part(x + kHalf, kHalf, scales[g], q + kHalf);
+  if (!(scale > 0.0f)) {
+    for (size_t i = 0; i < kHalf; i++) high[i] = low[i] = 0;
+    return 0;
+  }
+  Quads sum = quads_zero();
+  for (size_t i = 0; i < kHalf; i += kLanes) {
+    Quads whole = quantize_register(x + i, set1(scale), set1(-float{PI_MOST_Q}));
+    // A low digit of 127 leaves the quotient 1/510 from a half: its rounding cannot reach that.
+    Quads upper = round_away(mul(to_float(whole), set1(1.0f / PI_DIGIT_BASE)));
+    store_bytes(high + i, upper);
+    store_bytes(low + i, quads_sub(whole, times_base(upper)));
+    sum = quads_add(sum, whole);
+  }
+  return sum_of_lanes(sum);
+}
+
+void quantize_blocks(const float *x, size_t group_count, int8_t *digits, float *scales, int32_t *sums) {
+  constexpr size_t kHalf = PI_GROUP_COLUMNS / 2;
+  for (size_t g = 0; g < group_count; g++, x += 2 * kHalf, digits += PI_GROUP_DIGITS, sums += 2) {
+    int8_t *low = digits + PI_GROUP_COLUMNS;
+    scales[g] = largest_magnitude(x, 2 * kHalf) / float{PI_MOST_Q};
+    sums[0] = quantize_half(x, scales[g], digits, low);
+    sums[1] = quantize_half(x + kHalf, scales[g], digits + kHalf, low + kHalf);
   }
 }
 

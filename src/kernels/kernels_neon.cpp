@@ -167,6 +167,8 @@ using Codes = uint8x16_t;
 constexpr size_t kPanelsAtOnce = 4;
 
 PI_INLINE Quads quads_set1(int32_t x) { return vdupq_n_s32(x); }
+PI_INLINE Quads quads_sub(Quads a, Quads b) { return vsubq_s32(a, b); }
+PI_INLINE Quads quads_times_256(Quads x) { return vshlq_n_s32(x, 8); }
 PI_INLINE Codes load_codes(const unsigned char *p) { return vld1q_u8(p); }
 PI_INLINE Codes codes_and(Codes a, Codes b) { return vandq_u8(a, b); }
 PI_INLINE Codes codes_or(Codes a, Codes b) { return vorrq_u8(a, b); }
@@ -183,7 +185,10 @@ PI_INLINE Codes codes_shift(Codes x) {
 using Products = int32x4_t;
 PI_INLINE Products products_zero() { return vdupq_n_s32(0); }
 PI_INLINE Products products_add(Products acc, Codes w, Inputs x) { return vdotq_s32(acc, vreinterpretq_s8_u8(w), x); }
-PI_INLINE Quads products_fold(Quads acc, Products p) { return vaddq_s32(acc, p); }
+template <int kTimes>
+PI_INLINE Quads products_fold(Quads acc, Products p) {
+  return vmlaq_n_s32(acc, p, kTimes);
+}
 constexpr size_t products_that_fit(int most) { return static_cast<size_t>(0x7fffffff / (4 * 127 * most)); }
 #else
 // Products of two rows, and of the other two.
@@ -197,7 +202,10 @@ PI_INLINE Products products_add(Products acc, Codes w, Inputs x) {
   acc.high = vmlal_s8(acc.high, vget_high_s8(codes), vget_high_s8(x));
   return acc;
 }
-PI_INLINE Quads products_fold(Quads acc, Products p) { return vaddq_s32(acc, vpaddq_s32(vpaddlq_s16(p.low), vpaddlq_s16(p.high))); }
+template <int kTimes>
+PI_INLINE Quads products_fold(Quads acc, Products p) {
+  return vmlaq_n_s32(acc, vpaddq_s32(vpaddlq_s16(p.low), vpaddlq_s16(p.high)), kTimes);
+}
 constexpr size_t products_that_fit(int most) { return static_cast<size_t>(0x7fff / (127 * most)); }
 #endif
 

@@ -7,7 +7,7 @@
 //   dot4(acc, w, x): acc plus the four products of each dword, possibly with 128 added to each weight;
 //   dots_start(sum): what takes that addition off again, `sum` being the activations' sum: where the sum of a group starts
 //   to_float(quads): exact or rounded to nearest even
-//   round_away(x): float to int32, halves away from zero, |x| <= 127; store_bytes(p, quads): the low bytes of all lanes
+//   round_away(x): float to int32, halves away from zero, |x| <= 32512; store_bytes(p, quads): the low bytes of all lanes
 //   kMaxRowsQ8: rows of activations that a block takes at once
 //
 // No product sum leaves int32: a group has at most 65536 weights (proved/checkpoint_layout.h), and activations are within -127 to 127.
@@ -211,26 +211,33 @@ PI_INLINE float largest_magnitude(const float *x, size_t n) {
   return result;
 }
 
-// Quantizes whole registers, a group or a part of one; returns the sum of the q.
-PI_INLINE int32_t quantize_part(const float *x, size_t n, float scale, int8_t *q) {
+// One register of x / divisor, held within the limits, -lowest being the upper one, and rounded half away from zero. Quotients pass the limits only
+// where the divisor is subnormal.
+PI_INLINE Quads quantize_register(const float *x, Reg divisor, Reg lowest) {
+  return round_away(max(negate(max(negate(div(load(x), divisor)), lowest)), lowest));
+}
+
+PI_INLINE int32_t sum_of_lanes(Quads quads) {
+  alignas(64) int32_t lanes[kLanes];
+  store_quads(lanes, quads);
+  int32_t total = 0;
+  for (size_t i = 0; i < kLanes; i++) total += lanes[i];
+  return total;
+}
+
+// Quantizes a group of whole registers; returns the sum of the q.
+PI_INLINE int32_t quantize_group(const float *x, size_t n, float scale, int8_t *q) {
   if (!(scale > 0.0f)) {
     for (size_t i = 0; i < n; i++) q[i] = 0;
     return 0;
   }
-  Reg divisor = set1(scale), limit = set1(-127.0f);
   Quads sum = quads_zero();
   for (size_t i = 0; i < n; i += kLanes) {
-    // Beyond 127 only where the scale is subnormal.
-    Reg held = max(negate(max(negate(div(load(x + i), divisor)), limit)), limit);
-    Quads whole = round_away(held);
+    Quads whole = quantize_register(x + i, set1(scale), set1(-127.0f));
     store_bytes(q + i, whole);
     sum = quads_add(sum, whole);
   }
-  alignas(64) int32_t lanes[kLanes];
-  store_quads(lanes, sum);
-  int32_t total = 0;
-  for (size_t i = 0; i < kLanes; i++) total += lanes[i];
-  return total;
+  return sum_of_lanes(sum);
 }
 
 void quantize_q8(const float *x, size_t group_count, size_t group_size, int8_t *q, float *scales, int32_t *sums) {
@@ -240,7 +247,7 @@ void quantize_q8(const float *x, size_t group_count, size_t group_size, int8_t *
   }
   for (size_t g = 0; g < group_count; g++, x += group_size, q += group_size) {
     scales[g] = largest_magnitude(x, group_size) / 127.0f;
-    sums[g] = quantize_part(x, group_size, scales[g], q);
+    sums[g] = quantize_group(x, group_size, scales[g], q);
   }
 }
 

@@ -156,6 +156,8 @@ struct Products {
 constexpr size_t kPanelsAtOnce = 4;
 
 PI_INLINE Quads quads_set1(int32_t x) { return _mm_set1_epi32(x); }
+PI_INLINE Quads quads_sub(Quads a, Quads b) { return _mm_sub_epi32(a, b); }
+PI_INLINE Quads quads_times_256(Quads x) { return _mm_slli_epi32(x, 8); }
 PI_INLINE Codes load_codes(const unsigned char *p) { return _mm_load_si128(reinterpret_cast<const __m128i *>(p)); }
 PI_INLINE Codes codes_and(Codes a, Codes b) { return _mm_and_si128(a, b); }
 PI_INLINE Codes codes_or(Codes a, Codes b) { return _mm_or_si128(a, b); }
@@ -171,10 +173,12 @@ PI_INLINE Products products_add(Products acc, Codes w, Inputs x) {
   acc.high = _mm_add_epi32(acc.high, _mm_madd_epi16(_mm_unpackhi_epi8(w, _mm_setzero_si128()), x));
   return acc;
 }
+template <int kTimes>
 PI_INLINE Quads products_fold(Quads acc, Products p) {
   __m128 low = _mm_castsi128_ps(p.low), high = _mm_castsi128_ps(p.high);
   __m128i even = _mm_castps_si128(_mm_shuffle_ps(low, high, 0x88)), odd = _mm_castps_si128(_mm_shuffle_ps(low, high, 0xdd));
-  return _mm_add_epi32(acc, _mm_add_epi32(even, odd));
+  Quads sums = _mm_add_epi32(even, odd);
+  return _mm_add_epi32(acc, kTimes == 1 ? sums : quads_sub(quads_times_256(sums), sums));
 }
 constexpr size_t products_that_fit(int most) { return static_cast<size_t>(0x7fffffff / (2 * 127 * most)); }
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "kernels/block_layout.h"
 #include "model/logits.h"
 #include "proved/elementary.h"
 #include "proved/pack_index.h"
@@ -25,11 +26,16 @@ size_t scores_count(const Model &model, size_t context_length) {
   return model.pool()->thread_count() * kHeadsAtOnce * scores_stride(context_length);
 }
 
-Status QuantizedRows::allocate(Account *account, size_t rows, size_t columns, size_t group_size, size_t group_sums, Failure *failure) {
-  size_t groups = columns / group_size;
-  Status status = q.allocate(account, rows * groups * (pi_q8_padded(group_size) / 4), "quantized activations", failure);
+QuantizedGroup QuantizedGroup::of(bool blocks, size_t group_size) {
+  if (blocks) return QuantizedGroup{PI_GROUP_COLUMNS, PI_GROUP_DIGITS / 4, 2};
+  return QuantizedGroup{group_size, pi_q8_padded(group_size) / 4, 1};
+}
+
+Status QuantizedRows::allocate(Account *account, size_t rows, size_t columns, const QuantizedGroup &group, Failure *failure) {
+  size_t groups = columns / group.columns;
+  Status status = q.allocate(account, rows * groups * group.dwords, "quantized activations", failure);
   if (status == kOk) status = scales.allocate(account, rows * groups, "quantized activations", failure);
-  if (status == kOk) status = sums.allocate(account, rows * groups * group_sums, "quantized activations", failure);
+  if (status == kOk) status = sums.allocate(account, rows * groups * group.sums, "quantized activations", failure);
   return status;
 }
 
@@ -54,10 +60,10 @@ Status Workspace::create(Account *account, const Model &model, size_t max_rows, 
   if (status == kOk) status = projected_.allocate(account, row_capacity_ * dim_stride_, kWhat, failure);
   if (status == kOk) status = qkv_.allocate(account, row_capacity_ * qkv_stride_, kWhat, failure);
   if (status == kOk) status = hidden_.allocate(account, row_capacity_ * hidden_stride_, kWhat, failure);
-  size_t gs = model.takes_blocks() ? kBlockGroup : model.group_size(), group_sums = model.takes_blocks() ? 2 : 1;
+  QuantizedGroup group = QuantizedGroup::of(model.takes_blocks(), model.group_size());
   if (status == kOk && model.takes_floats()) status = blocks_.allocate(account, block_rows * widest, kWhat, failure);
-  if (status == kOk && gs) status = quants_.allocate(account, row_capacity_, widest, gs, group_sums, failure);
-  if (status == kOk && gs) status = quant_blocks_.allocate(account, block_rows, widest, gs, group_sums, failure);
+  if (status == kOk && group.columns) status = quants_.allocate(account, row_capacity_, widest, group, failure);
+  if (status == kOk && group.columns) status = quant_blocks_.allocate(account, block_rows, widest, group, failure);
   if (status == kOk) status = angles_.allocate(account, row_capacity_ * model.head_size(), kWhat, failure);
   if (status == kOk && row_capacity_ > 1) status = logits_.allocate(account, kLogitsRows * logits_stride(model), kWhat, failure);
   return status;
@@ -182,7 +188,7 @@ void run_groups_share(const MatrixTask &task, const unsigned char *panels, size_
 
 void run_blocks_share(const MatrixTask &task, const unsigned char *panels, size_t panel_count, float *out) {
   const int8_t *q = reinterpret_cast<const int8_t *>(task.quants->q.data());
-  size_t groups = task.matrix->columns / kBlockGroup;
+  size_t groups = task.matrix->columns / PI_GROUP_COLUMNS;
   const float *scales = task.quants->scales.data();
   const int32_t *sums = task.quants->sums.data();
   if (task.row_count == 1)
@@ -223,15 +229,15 @@ void interleave(const T *in, size_t in_stride, size_t count, size_t n, T *blocks
 const QuantizedRows *Pass::quantize(ElementType type, const float *in, size_t in_stride, size_t count, size_t columns) {
   QuantizedRows &rows = w_.quants_, &blocks = w_.quant_blocks_;
   bool of_blocks = type != ElementType::kQ8Groups;
-  size_t gs = of_blocks ? kBlockGroup : model_.group_size(), groups = columns / gs, dwords = groups * (pi_q8_padded(gs) / 4);
-  size_t sums = of_blocks ? 2 * groups : groups;
+  QuantizedGroup group = QuantizedGroup::of(of_blocks, model_.group_size());
+  size_t groups = columns / group.columns, dwords = groups * group.dwords, sums = groups * group.sums;
   for (size_t row = 0; row < count; row++) {
     const float *x = in + row * in_stride;
     int8_t *q = reinterpret_cast<int8_t *>(rows.q.data() + row * dwords);
     if (of_blocks)
       kernels_.quantize_blocks(x, groups, q, rows.scales.data() + row * groups, rows.sums.data() + row * sums);
     else
-      kernels_.quantize_q8(x, groups, gs, q, rows.scales.data() + row * groups, rows.sums.data() + row * sums);
+      kernels_.quantize_q8(x, groups, group.columns, q, rows.scales.data() + row * groups, rows.sums.data() + row * sums);
   }
   if (count == 1) return &rows;
   interleave(rows.q.data(), dwords, count, dwords, blocks.q.data());

@@ -33,13 +33,21 @@ size_t scores_count(const Model &model, size_t context_length);
 // Floats between the logits of two positions: vocab_size filled up to a whole panel, so that kernels may write whole panels.
 size_t logits_stride(const Model &model);
 
-// Quantized activations: dwords of four int8, scales and sums a group; for block types two sums, of the halves of a group.
-struct QuantizedRows {
-  Buffer<uint32_t> q;    // [rows][groups][gs4 / 4]
-  Buffer<float> scales;  // [rows][groups]
-  Buffer<int32_t> sums;  // [rows][groups][1 or 2]
+// What a group of quantized activations is made of, as kernels want it.
+struct QuantizedGroup {
+  size_t columns, dwords, sums;  // dwords: of four int8
 
-  Status allocate(Account *account, size_t rows, size_t columns, size_t group_size, size_t group_sums, Failure *failure);
+  // blocks: of those types, else of kQ8Groups, whose groups have group_size columns.
+  static QuantizedGroup of(bool blocks, size_t group_size);
+};
+
+// Quantized activations.
+struct QuantizedRows {
+  Buffer<uint32_t> q;    // [rows][groups][dwords]
+  Buffer<float> scales;  // [rows][groups]
+  Buffer<int32_t> sums;  // [rows][groups][sums]
+
+  Status allocate(Account *account, size_t rows, size_t columns, const QuantizedGroup &group, Failure *failure);
 };
 
 // Activations of up to row_capacity() rows; made once, used by one pass at a time.

@@ -39,9 +39,6 @@ struct MatrixSet {
   }
 };
 
-// Columns that share the scale of an activation, in matrices of block types.
-constexpr size_t kBlockGroup = 32;
-
 struct LayerWeights {
   const float *attention_norm;  // [dim]
   MatrixSet qkv;                // q_dim rows of wq, kv_dim of wk, kv_dim of wv, of dim columns

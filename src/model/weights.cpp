@@ -4,6 +4,7 @@
 
 #include "base/checksum.h"
 #include "base/fp_environment.h"
+#include "kernels/block_layout.h"
 #include "model/model.h"
 #include "proved/checked.h"
 #include "proved/elementary.h"
@@ -235,7 +236,7 @@ Status Model::Loader::read_gguf_rows(const GgufTensor &tensor, ElementType type,
   if (status != kOk) return status;
   size_t n = static_cast<size_t>(tensor.columns);
   if (element_is_blocks(type)) {
-    model->kernels_->pack_blocks(type, rows, count, n / kBlockGroup, lane, panel);
+    model->kernels_->pack_blocks(type, rows, count, n / PI_GROUP_COLUMNS, lane, panel);
   } else if (element_is_half(type)) {
     to_host_u16(reinterpret_cast<uint16_t *>(rows), count * n);
     model->kernels_->pack_half(reinterpret_cast<uint16_t *>(rows), count, n, reinterpret_cast<uint16_t *>(panel) + lane);

@@ -257,7 +257,7 @@ struct TypedProblem {
   bool half() const { return proofinfer::element_is_half(type); }
   float *memory = nullptr;
   const unsigned char *panels = nullptr;
-  std::vector<int8_t> q{};
+  std::vector<int8_t> digits{};
   std::vector<float> x{}, scales{}, out{};
   std::vector<int32_t> sums{};
   void make() {
@@ -269,10 +269,10 @@ struct TypedProblem {
     }
     panels = place;
     size_t lanes = (row_count + 7) / 8 * 8;
-    q.assign(lanes * columns, 3);
+    digits.assign(lanes * columns * 2, 3);
     x.assign(lanes * columns, 0.25f);
     scales.assign(lanes * groups(), 0.1f);
-    sums.assign(lanes * groups() * 2, 3 * 16);
+    sums.assign(lanes * groups() * 2, (255 * 3 + 3) * 16);
     out.resize(row_count * panel_count * 16);
   }
   void multiply(const Kernels *k) {
@@ -282,9 +282,9 @@ struct TypedProblem {
     } else if (half()) {
       k->matmul_half(type, halves, panel_count, columns, x.data(), row_count, out.data(), panel_count * 16);
     } else if (row_count == 1) {
-      k->matvec_blocks(type, panels, panel_count, groups(), q.data(), scales.data(), sums.data(), out.data());
+      k->matvec_blocks(type, panels, panel_count, groups(), digits.data(), scales.data(), sums.data(), out.data());
     } else {
-      k->matmul_blocks(type, panels, panel_count, groups(), q.data(), scales.data(), sums.data(), row_count, out.data(), panel_count * 16);
+      k->matmul_blocks(type, panels, panel_count, groups(), digits.data(), scales.data(), sums.data(), row_count, out.data(), panel_count * 16);
     }
   }
 };

@@ -1,6 +1,8 @@
 // The kernels of the 16-bit and block types: every ISA against the scalar ones, bit for bit, and the scalar ones against exact sums.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -79,22 +81,38 @@ size_t group_count_of(Draws &random, ElementType type) {
   return groups_of(type) == 1 ? random.between(0, 5) : groups_of(type) * random.between(0, 2);
 }
 
-// A quantized activation: often one whose q are all extreme.
+// The digits of a quantized activation, [groups][2][32]: often one whose digits are all extreme.
 Bytes quantized(Draws &random, size_t group_count, bool skew) {
-  Bytes q(group_count * 32, skew);
+  Bytes digits(group_count * 64, skew);
   bool extreme = random.below(4) == 0;
-  for (size_t i = 0; i < q.count(); i++)
-    q[i] = static_cast<int8_t>(extreme ? (random.below(8) ? 127 : -127) : int(random.below(255)) - 127);
-  return q;
+  for (size_t i = 0; i < digits.count(); i++)
+    digits[i] = static_cast<int8_t>(extreme ? (random.below(8) ? 127 : -127) : int(random.below(255)) - 127);
+  return digits;
 }
 
-Ints half_sums(const Bytes &q, size_t group_count, bool skew) {
+// The number that stands in column c, counted from the activation's first.
+int32_t number_at(const Bytes &digits, size_t c) {
+  size_t at = c / 32 * 64 + c % 32;
+  return 255 * digits[at] + digits[at + 32];
+}
+
+Ints half_sums(const Bytes &digits, size_t group_count, bool skew) {
   Ints sums(group_count * 2, skew);
   for (size_t h = 0; h < sums.count(); h++) {
     sums[h] = 0;
-    for (size_t c = 0; c < 16; c++) sums[h] += q[h * 16 + c];
+    for (size_t c = 0; c < 16; c++) sums[h] += number_at(digits, h * 16 + c);
   }
   return sums;
+}
+
+// An activation among those of `digits`, [blocks][groups][2][8][8][4], and their sums, [blocks][groups][2][8].
+void place_row(const Bytes &one, size_t row, size_t group_count, Bytes *digits, Ints *sums) {
+  Ints own = half_sums(one, group_count, false);
+  for (size_t g = 0; g < group_count; g++) {
+    size_t at = row / 8 * group_count + g;
+    for (size_t half = 0; half < 2; half++) (*sums)[(at * 2 + half) * 8 + row % 8] = own[g * 2 + half];
+    for (size_t c = 0; c < 64; c++) (*digits)[(at * 16 + c / 4) * 32 + row % 8 * 4 + c % 4] = one[g * 64 + c];
+  }
 }
 
 // Of every set but the scalar one.
@@ -162,7 +180,7 @@ TEST_P(VectorKernelsTest, quantize_blocks_equals_scalar) {
     if (i % 4 == 3)  // most groups of special values have a NaN: make some without
       for (size_t g = 0; g < groups; g += 2)
         for (size_t j = 0; j < 32; j++) x[g * 32 + j] = random_.wide();
-    Bytes got(groups * 32, i & 1), expected(groups * 32, i & 1);
+    Bytes got(groups * 64, i & 1), expected(groups * 64, i & 1);
     Floats got_scales = outputs(groups, i & 2), expected_scales(got_scales);
     Ints got_sums(groups * 2, i & 1), expected_sums(groups * 2, i & 1);
     scalar_->quantize_blocks(x.data(), groups, expected.data(), expected_scales.data(), expected_sums.data());
@@ -171,6 +189,30 @@ TEST_P(VectorKernelsTest, quantize_blocks_equals_scalar) {
     ASSERT_TRUE(same(got_scales, expected_scales)) << shape({groups});
     ASSERT_TRUE(same_integers(got_sums, expected_sums)) << shape({groups});
     ASSERT_TRUE(same_integers(got_sums, half_sums(got, groups, false))) << shape({groups});
+  }
+}
+
+// The largest of a group being 32512, its scale is 1 and every number stands for itself; halves are rounded away from zero.
+TEST_P(KernelsTest, quantize_blocks_gives_every_number_its_digits) {
+  constexpr int kMost = 32512;
+  for (float rest : {0.0f, 0.5f, 0.49609375f, -0.49609375f}) {
+    for (int first = -kMost; first <= kMost; first += 31) {
+      Floats x(32, false), scale(1, false);
+      Bytes digits(64, false);
+      Ints sums(2, false);
+      x[0] = kMost;
+      for (int c = 1; c < 32; c++) {
+        int q = std::min(first + c - 1, kMost);
+        x[c] = static_cast<float>(q) + (q > 0 ? rest : -rest);
+        if (q == kMost || q == -kMost || q == 0) x[c] = static_cast<float>(q);
+      }
+      kernels_->quantize_blocks(x.data(), 1, digits.data(), scale.data(), sums.data());
+      ASSERT_EQ(scale[0], 1.0f);
+      for (int c = 0; c < 64; c++) ASSERT_GE(digits[c], -127);
+      for (int c = 0; c < 32; c++) ASSERT_EQ(number_at(digits, c), std::lround(x[c])) << x[c];
+      Ints expected = half_sums(digits, 1, false);
+      ASSERT_TRUE(same_integers(sums, expected));
+    }
   }
 }
 
@@ -196,17 +238,10 @@ TEST_P(VectorKernelsTest, matmul_blocks_equals_scalar) {
       size_t panel_count = random_.between(0, 8), groups = group_count_of(random_, type);
       size_t row_count = random_.between(0, 20), blocks = (row_count + 7) / 8, stride = panel_count * 16 + random_.below(3);
       Packed panels = block_panels(random_, type, panel_count, groups, values(i));
-      Bytes q(blocks * groups * 256, i & 1);
+      Bytes q(blocks * groups * 512, i & 1);
       Floats scales = inputs(random_, blocks * groups * 8, values(i), i & 1);
       Ints sums(blocks * groups * 16, i & 1);
-      for (size_t row = 0; row < blocks * 8; row++) {
-        Bytes one = quantized(random_, groups, false);
-        Ints one_sums = half_sums(one, groups, false);
-        for (size_t g = 0; g < groups; g++) {
-          for (size_t half = 0; half < 2; half++) sums[((row / 8 * groups + g) * 2 + half) * 8 + row % 8] = one_sums[g * 2 + half];
-          for (size_t c = 0; c < 32; c++) q[((row / 8 * groups + g) * 8 + c / 4) * 32 + row % 8 * 4 + c % 4] = one[g * 32 + c];
-        }
-      }
+      for (size_t row = 0; row < blocks * 8; row++) place_row(quantized(random_, groups, false), row, groups, &q, &sums);
       Floats got = outputs(row_count * stride, i & 1), expected(got);
       scalar_->matmul_blocks(type, panels.data(), panel_count, groups, q.data(), scales.data(), sums.data(), row_count, expected.data(),
                              stride);
@@ -221,19 +256,15 @@ TEST_P(VectorKernelsTest, matmul_blocks_equals_matvec_blocks_where_panels_are_cu
   constexpr size_t kPanels = 61, kGroups = 24, kRows = 37, kBlocks = 5;
   for (ElementType type : kBlockTypes) {
     Packed panels = block_panels(random_, type, kPanels, kGroups, Values::kOrdinary);
-    Bytes q(kBlocks * kGroups * 256, false);
+    Bytes q(kBlocks * kGroups * 512, false);
     Floats scales(kBlocks * kGroups * 8, false), got = outputs(kRows * kPanels * 16, false), expected(got);
     Ints sums(kBlocks * kGroups * 16, false);
     for (size_t row = 0; row < kRows; row++) {
       Bytes one = quantized(random_, kGroups, false);
       Ints one_sums = half_sums(one, kGroups, false);
       Floats one_scales = inputs(random_, kGroups, Values::kOrdinary, false);
-      for (size_t g = 0; g < kGroups; g++) {
-        size_t at = row / 8 * kGroups + g;
-        scales[at * 8 + row % 8] = one_scales[g];
-        for (size_t half = 0; half < 2; half++) sums[(at * 2 + half) * 8 + row % 8] = one_sums[g * 2 + half];
-        for (size_t c = 0; c < 32; c++) q[(at * 8 + c / 4) * 32 + row % 8 * 4 + c % 4] = one[g * 32 + c];
-      }
+      for (size_t g = 0; g < kGroups; g++) scales[(row / 8 * kGroups + g) * 8 + row % 8] = one_scales[g];
+      place_row(one, row, kGroups, &q, &sums);
       kernels_->matvec_blocks(type, panels.data(), kPanels, kGroups, one.data(), one_scales.data(), one_sums.data(),
                               expected.data() + row * kPanels * 16);
     }
@@ -248,14 +279,17 @@ TEST_P(KernelsTest, matvec_blocks_is_exact_where_nothing_rounds) {
     for (int i = 0; i < kCasesOfType / 4; i++) {
       size_t groups = groups_of(type) * random_.between(1, 2), bytes = element_block_bytes(type), blocks = groups / groups_of(type);
       Packed rows = file_rows(random_, type, 16 * blocks, Values::kOrdinary, i & 1), panel(element_panel_bytes(type, groups * 32), false);
-      for (size_t b = 0; b < 16 * blocks; b++)
+      for (size_t b = 0; b < 16 * blocks; b++) {
         for (size_t place : halves_of(type)) {
           rows[b * bytes + place] = 0;
-          rows[b * bytes + place + 1] = static_cast<unsigned char>((random_.between(13, 17) << 2) | (random_.below(2) << 7));
+          size_t exponent = groups_of(type) == 1 ? random_.between(13, 17) : 15;
+          rows[b * bytes + place + 1] = static_cast<unsigned char>((exponent << 2) | (random_.below(2) << 7));
         }
+      }
       kernels_->pack_blocks(type, rows.data(), 16, groups, 0, panel.data());
-      Bytes q(groups * 32, false);
-      for (size_t c = 0; c < q.count(); c++) q[c] = static_cast<int8_t>(int(random_.below(3)) - 1);
+      Bytes q(groups * 64, false);
+      for (size_t c = 0; c < q.count(); c++) q[c] = static_cast<int8_t>(c % 64 < 32 ? 0 : int(random_.below(3)) - 1);
+      for (size_t g = 0; g < groups; g++) q[g * 64 + random_.below(32)] = random_.below(2) ? 1 : -1;
       Floats scales(groups, false), got = outputs(16, false), row(groups * 32, false);
       for (size_t g = 0; g < groups; g++) scales[g] = random_.below(2) ? 1.0f : -0.5f;
       Ints sums = half_sums(q, groups, false);
@@ -263,7 +297,7 @@ TEST_P(KernelsTest, matvec_blocks_is_exact_where_nothing_rounds) {
       for (size_t r = 0; r < 16; r++) {
         dequantize_row(type, panel.data(), r, groups * 32, row.data());
         double sum = 0;
-        for (size_t c = 0; c < groups * 32; c++) sum += double(row[c]) * q[c] * double(scales[c / 32]);
+        for (size_t c = 0; c < groups * 32; c++) sum += double(row[c]) * number_at(q, c) * double(scales[c / 32]);
         ASSERT_EQ(static_cast<double>(got[r]), sum) << element_name(type) << ", row " << r << ", " << shape({groups});
       }
     }
