@@ -217,8 +217,7 @@ func TestGoldenTalk(t *testing.T) {
 		t.Skip("SKIPPED[smollm2]: PROOFINFER_SMOLLM2 names no file")
 	}
 	var talk struct {
-		System string `json:"system"`
-		Turns  []struct {
+		Turns []struct {
 			User   string  `json:"user"`
 			Prompt []int32 `json:"prompt"`
 			Answer []int32 `json:"answer"`
@@ -234,7 +233,7 @@ func TestGoldenTalk(t *testing.T) {
 	defer session.Close()
 	sampler := must(NewSampler(model.VocabSize()))(t)
 	defer sampler.Close()
-	messages := []Message{{System, talk.System}}
+	var messages []Message
 	for _, turn := range talk.Turns {
 		messages = append(messages, Message{User, turn.User})
 		if prompt := must(tokenizer.EncodeChat("", messages, true))(t); !slices.Equal(prompt, turn.Prompt) {

@@ -14,7 +14,7 @@ using nlohmann::json;
 
 namespace {
 
-std::vector<Message> first_turn(const json &talk) { return {{kSystem, talk.at("system")}, {kUser, talk.at("turns").at(0).at("user")}}; }
+std::vector<Message> first_turn(const json &talk) { return {{kUser, talk.at("turns").at(0).at("user")}}; }
 
 // Greedy tokens behind a prompt that is appended in parts of `part`, up to and with the stop token.
 std::vector<int32_t> greedy(const Model &model, const std::vector<int32_t> &prompt, size_t part, int32_t stop) {

@@ -93,7 +93,7 @@ MUTANTS = [
     (Q8, "b.sums = sums_blocks + block * group_count * kRowBlock + lane;", "b.sums = sums_blocks + block * group_count * kRowBlock;"),
     (Q8, "most = max(most, absolute(v));", "most = max(most, v);"),
     (Q8, "if (probes[i] != probes[i]) return probes[i];", ""),
-    (Q8, "Reg held = max(negate(max(negate(div(load(x + i), divisor)), limit)), limit);", "Reg held = max(div(load(x + i), divisor), limit);"),
+    (Q8, "round_away(max(negate(max(negate(div(load(x), divisor)), lowest)), lowest))", "round_away(max(div(load(x), divisor), lowest))"),
     (Q8, "for (size_t i = 0; i < kLanes; i++) total += lanes[i];", "for (size_t i = 1; i < kLanes; i++) total += lanes[i];"),
     (Q8, "if (group_size % 4 != 0) {", "if (group_size % 4 == 1) {"),
     (Q8, "pi_q8_scale(group_size, lane + r)", "pi_q8_scale(group_size, r)"),

@@ -94,7 +94,7 @@ class GoldenTokenizer(unittest.TestCase):
 class GoldenTalk(unittest.TestCase):
     def test_a_real_model_holds_the_recorded_talk(self):
         path, talk = support.smollm2(), support.golden("smollm2.json")
-        messages = [("system", talk["system"])]
+        messages = []
         with proofinfer.Model(path) as model, proofinfer.Tokenizer(path, 0) as tokenizer:
             session = model.session(context_length=256)
             for turn in talk["turns"]:
