@@ -58,16 +58,20 @@ struct Group {
   float minimum;
 };
 
-int32_t payload_of(const Shape &shape, const unsigned char *payload, size_t row, size_t c) {
+void unpack_payload(const Shape &shape, const unsigned char *payload, size_t row, int32_t *w) {
   if (shape.bits == 8) {
-    int byte = payload[pi_byte_place(row, c)];
-    return byte < 128 ? byte : byte - 256;
+    for (size_t c = 0; c < kColumns; c++) {
+      int byte = payload[pi_byte_place(row, c)];
+      w[c] = byte < 128 ? byte : byte - 256;
+    }
+    return;
   }
-  int value = payload[pi_nibble_place(row, c)] >> pi_nibble_shift(c) & 15;
+  for (size_t c = 0; c < kColumns; c++) w[c] = (payload[pi_nibble_place(row, c)] >> pi_nibble_shift(c) & 15) - shape.offset;
   const unsigned char *high = payload + PI_HIGH_BITS;
-  if (shape.bits == 5) value |= (high[pi_fifth_place(row, c)] >> pi_fifth_shift(c) & 1) << 4;
-  if (shape.bits == 6) value |= (high[pi_sixth_place(row, c)] >> pi_sixth_shift(c) & 3) << 4;
-  return value - shape.offset;
+  if (shape.bits == 5)
+    for (size_t c = 0; c < kColumns; c++) w[c] += (high[pi_fifth_place(row, c)] >> pi_fifth_shift(c) & 1) << 4;
+  if (shape.bits == 6)
+    for (size_t c = 0; c < kColumns; c++) w[c] += (high[pi_sixth_place(row, c)] >> pi_sixth_shift(c) & 3) << 4;
 }
 
 void scales_of(ElementType type, const Shape &shape, const unsigned char *block, size_t group, size_t row, Group *out) {
@@ -96,7 +100,7 @@ void unpack(ElementType type, const Shape &shape, const unsigned char *panel, si
   size_t in_block = group % shape.groups;
   size_t header = shape.groups == 1 ? 0 : shape.panel_bytes - shape.groups * shape.payload;
   const unsigned char *payload = block + header + in_block * shape.payload;
-  for (size_t c = 0; c < kColumns; c++) out->w[c] = payload_of(shape, payload, row, c);
+  unpack_payload(shape, payload, row, out->w);
   scales_of(type, shape, block, in_block, row, out);
 }
 
@@ -110,45 +114,50 @@ struct Activation {
   size_t q_step, scale_step, sum_step, half_step;
 };
 
-// At most 16 * 128 * PI_MOST_Q: two halves fit into an int32.
-int32_t dot_half(const Group &group, const Activation &x, size_t g, size_t half) {
+void numbers_of(const Activation &x, size_t g, int32_t *q) {
   const int8_t *high = x.digits + g * (PI_GROUP_DIGITS / 4) * x.q_step, *low = high + kColumns / 4 * x.q_step;
-  int32_t dot = 0;
-  for (size_t c = half * kHalfColumns; c < (half + 1) * kHalfColumns; c++) {
+  for (size_t c = 0; c < kColumns; c++) {
     size_t at = c / 4 * x.q_step + c % 4;
-    dot += group.w[c] * (PI_DIGIT_BASE * high[at] + low[at]);
+    q[c] = PI_DIGIT_BASE * high[at] + low[at];
   }
+}
+
+// At most 16 * 128 * PI_MOST_Q: two halves fit into an int32.
+int32_t dot_half(const int32_t *w, const int32_t *q) {
+  int32_t dot = 0;
+  for (size_t c = 0; c < kHalfColumns; c++) dot += w[c] * q[c];
   return dot;
 }
 
-// What a group adds to the sum of its row, before the activation's scale.
-float group_product(ElementType type, const Shape &shape, const Group &group, const Activation &x, size_t g) {
-  int32_t first = dot_half(group, x, g, 0);
-  int32_t second = dot_half(group, x, g, 1);
+// What a group adds to the sum of its row, before the activation's scale. q: its numbers; sum: theirs.
+float group_product(ElementType type, const Shape &shape, const Group &group, const int32_t *q, int32_t sum) {
+  int32_t first = dot_half(group.w, q);
+  int32_t second = dot_half(group.w + kHalfColumns, q + kHalfColumns);
   if (type == ElementType::kQ6_K) return static_cast<float>(first) * group.scale[0] + static_cast<float>(second) * group.scale[1];
   float product = static_cast<float>(first + second) * group.scale[0];
-  if (!shape.minimum) return product;
-  const int32_t *sums = x.sums + g * x.sum_step;
-  return product + static_cast<float>(sums[0] + sums[x.half_step]) * group.minimum;
+  return shape.minimum ? product + static_cast<float>(sum) * group.minimum : product;
 }
 
-float row_sum(ElementType type, const Shape &shape, const unsigned char *panel, size_t row, size_t group_count, const Activation &x) {
-  float acc = 0.0f;
+// out: the sums of a panel's rows.
+void multiply_panel(ElementType type, const Shape &shape, const unsigned char *panel, size_t group_count, const Activation &x, float *out) {
+  for (size_t row = 0; row < kPanelRows; row++) out[row] = 0.0f;
   for (size_t g = 0; g < group_count; g++) {
-    Group group;
-    unpack(type, shape, panel, row, g, &group);
-    acc = acc + group_product(type, shape, group, x, g) * x.scales[g * x.scale_step];
+    int32_t q[kColumns];
+    numbers_of(x, g, q);
+    const int32_t *sums = x.sums + g * x.sum_step;
+    for (size_t row = 0; row < kPanelRows; row++) {
+      Group group;
+      unpack(type, shape, panel, row, g, &group);
+      out[row] = out[row] + group_product(type, shape, group, q, sums[0] + sums[x.half_step]) * x.scales[g * x.scale_step];
+    }
   }
-  return acc;
 }
 
 void multiply_blocks(ElementType type, const unsigned char *panels, size_t panel_count, size_t group_count, const Activation &x,
                      float *out) {
   Shape shape = shape_of(type);
   size_t panel_bytes = group_count / shape.groups * shape.panel_bytes;
-  for (size_t p = 0; p < panel_count; p++)
-    for (size_t row = 0; row < kPanelRows; row++)
-      out[p * kPanelRows + row] = row_sum(type, shape, panels + p * panel_bytes, row, group_count, x);
+  for (size_t p = 0; p < panel_count; p++) multiply_panel(type, shape, panels + p * panel_bytes, group_count, x, out + p * kPanelRows);
 }
 
 void multiply_half(ElementType type, const uint16_t *panels, size_t panel_count, size_t n, const float *x, size_t x_step, float *out) {
