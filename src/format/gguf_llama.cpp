@@ -62,6 +62,14 @@ constexpr OtherFloat kOtherFloats[] = {
     {"llama.rope.scaling.attn_factor", 1.0f},
 };
 
+// What a number is if it is not positive and normal; nullptr: it is.
+const char *fault_of(float value) {
+  if (value >= FLT_MIN && value <= FLT_MAX) return nullptr;
+  if (value != value) return "NaN";
+  if (value < 0.0f) return "negative";
+  return value == 0.0f ? "0" : value > FLT_MAX ? "infinite" : "subnormal";
+}
+
 }  // namespace
 
 Status GgufLlama::open(Source *source, Account *account, Failure *failure) {
@@ -77,7 +85,7 @@ Status GgufLlama::open(Source *source, Account *account, Failure *failure) {
   if (status == kOk) status = refuse_other_arithmetic(failure);
   if (status == kOk) status = read_vocabulary(failure);
   if (status == kOk) status = bind_tensors(account, failure);
-  if (status == kOk) status = bind_rope_factors(failure);
+  if (status == kOk) status = bind_rope_factors(source, failure);
   if (status == kOk) status = refuse_other_tensors(account, failure);
   return status;
 }
@@ -128,8 +136,8 @@ Status GgufLlama::get_equal_sizes(Source *source, const char *name, Need need, u
 Status GgufLlama::get_positive(const char *name, float *value, Failure *failure) {
   Status status = gguf_.get_f32(name, Need::kOptional, value, failure);
   const GgufKey *key = gguf_.find(name);
-  if (status != kOk || !key || (*value >= FLT_MIN && *value <= FLT_MAX)) return status;
-  return Gguf::fail_value(*key, name, "0, negative, subnormal or not finite", "a positive number", kFormat, failure);
+  const char *fault = status == kOk && key ? fault_of(*value) : nullptr;
+  return fault ? Gguf::fail_value(*key, name, fault, "a positive number", kFormat, failure) : status;
 }
 
 Status GgufLlama::read_shape(Failure *failure) {
@@ -312,7 +320,8 @@ Status GgufLlama::bind_tensors(Account *account, Failure *failure) {
   return status;
 }
 
-Status GgufLlama::bind_rope_factors(Failure *failure) {
+// Frequencies are divided by the factors: one that is 0 or no number would make every angle of its pair NaN.
+Status GgufLlama::bind_rope_factors(Source *source, Failure *failure) {
   constexpr const char *kName = "rope_freqs.weight";
   const GgufTensor *tensor = gguf_.find_tensor(kName);
   if (!tensor) return kOk;
@@ -321,6 +330,18 @@ Status GgufLlama::bind_rope_factors(Failure *failure) {
     return fail(failure, kFormat, "GGUF: tensor %s has %llu rows of %llu columns of the type %s; expected 1 of %llu of F32", kName,
                 (unsigned long long)tensor->rows, (unsigned long long)tensor->columns, gguf_element(tensor->type)->name,
                 (unsigned long long)expected);
+  GgufCursor cursor(source, tensor->offset);
+  for (uint64_t i = 0; i < expected; i++) {
+    uint64_t at = cursor.at();
+    uint32_t bits = 0;
+    Status status = cursor.read_u32(&bits, kName, failure);
+    if (status != kOk) return status;
+    float factor;
+    memcpy(&factor, &bits, sizeof(factor));
+    if (const char *fault = fault_of(factor))
+      return fail(failure, kFormat, "GGUF: tensor %s: number %llu, at offset %llu, is %s; expected a positive number", kName,
+                  (unsigned long long)i, (unsigned long long)at, fault);
+  }
   rope_factors_ = tensor;
   places_count_++;
   return kOk;

@@ -46,7 +46,7 @@ class GgufLlama {
   // The text of key `name`, at most capacity - 1 bytes of it; "" if there is none.
   Status bind_tensors(Account *account, Failure *failure);
   Status bind(int kind, uint64_t index, uint64_t rows, uint64_t columns, Failure *failure);
-  Status bind_rope_factors(Failure *failure);
+  Status bind_rope_factors(Source *source, Failure *failure);
   Status refuse_other_tensors(Account *account, Failure *failure);
 
   static constexpr uint64_t kLayerKinds = 9;

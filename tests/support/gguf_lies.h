@@ -4,6 +4,7 @@
 
 #include <proofinfer.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "support/gguf_model.h"
@@ -78,9 +79,22 @@ inline std::vector<GgufLie> gguf_lies() {
       file->key(name)->value = {0xfe, 0xff, 0xff, 0x7f};
   });
   for (float bad : {0.0f, -1.0f, __builtin_inff(), __builtin_nanf(""), 1e-40f}) {
-    add_f32(kFormat, "expected a positive number", "llama.rope.freq_base", bad);
-    add_f32(kFormat, "expected a positive number", "llama.rope.scaling.factor", bad);
+    const std::string says = std::string("is ") +
+                             (bad != bad     ? "NaN"
+                              : bad < 0      ? "negative"
+                              : bad == 0     ? "0"
+                              : bad < 1e-39f ? "subnormal"
+                                             : "infinite") +
+                             "; expected a positive number";
+    add_f32(kFormat, says, "llama.rope.freq_base", bad);
+    add_f32(kFormat, says, "llama.rope.scaling.factor", bad);
+    for (size_t i = 0; i < 2; i++)
+      add(kFormat, says, [bad, i](GgufFile *file) { std::memcpy(file->tensor("rope_freqs.weight")->data.data() + 4 * i, &bad, 4); });
   }
+  add(kFormat, "tensor rope_freqs.weight: number 1, at offset", [](GgufFile *file) {
+    Bytes &factors = file->tensor("rope_freqs.weight")->data;
+    std::fill(factors.begin() + 4, factors.end(), uint8_t(0));
+  });
   for (float bad : {-1e-5f, __builtin_inff(), __builtin_nanf("")})
     add_f32(kFormat, "is negative or not finite; expected a number from 0", "llama.attention.layer_norm_rms_epsilon", bad);
   add_u32(kUnsupported, "is 2; expected the size of a head, which is 4", "llama.rope.dimension_count", 2);
