@@ -69,10 +69,16 @@ class Talk {
     if (!text.empty()) conversation.push_back({PROOFINFER_ROLE_SYSTEM, text});
     conversation.swap(messages_);
     if (text.empty()) return "";
+    std::string reason = reason_against_next();
+    if (!reason.empty()) messages_.swap(conversation);
+    return reason;
+  }
+
+  // Why no message can follow those that there are.
+  std::string reason_against_next() {
     messages_.push_back({PROOFINFER_ROLE_USER, ""});
     std::string reason = reason_against_messages();
     messages_.pop_back();
-    if (!reason.empty()) messages_.swap(conversation);
     return reason;
   }
 
@@ -138,7 +144,16 @@ class Talk {
     if (answer.empty())
       messages_.pop_back();
     else
-      messages_.push_back({PROOFINFER_ROLE_ASSISTANT, answer});
+      keep(answer);
+  }
+
+  // An answer is part of every later prompt. Not every text that a model makes can be encoded again: a piece may hold a byte that has none by itself.
+  void keep(const std::string &answer) {
+    messages_.push_back({PROOFINFER_ROLE_ASSISTANT, answer});
+    const std::string reason = reason_against_next();
+    if (reason.empty()) return;
+    messages_.resize(messages_.size() - 2);
+    print_error("proofinfer: the answer cannot be part of a prompt: " + reason + "; it is forgotten, and the message before it\n");
   }
 
   std::vector<int32_t> encode_messages() const {

@@ -34,10 +34,10 @@ def _gguf_text(text):
     return struct.pack("<Q", len(text)) + text
 
 
-def write_gguf_vocabulary(path, add_bos=True, without=None):
-    """A GGUF file of these pieces and U+2581 for a space. without: a byte that has no piece and becomes <unk>, which is a control piece then."""
-    table = pieces([b"\xe2\x96\x81"])
-    kinds = [2, 3, 3] + [6] * 256 + [1]
+def write_gguf_vocabulary(path, add_bos=True, without=None, extra=()):
+    """A GGUF file of these pieces, U+2581 for a space and `extra`. without: a byte that has no piece and becomes <unk>, a control piece then."""
+    table = pieces([b"\xe2\x96\x81", *extra])
+    kinds = [2, 3, 3] + [6] * 256 + [1] * (1 + len(extra))
     if without is not None:
         table[byte_token(without)], kinds[byte_token(without)], kinds[0] = b"<none>", 5, 3
     keys = [

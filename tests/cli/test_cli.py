@@ -743,6 +743,17 @@ class Talk(Case):
         self.assertEqual(out, b"H\nH\n")
         self.assertEqual((told.count("this message is not sent"), told.count("the conversation stays as it is")), (1, 1), told)
 
+    def test_answer_that_cannot_be_encoded_again_is_forgotten_and_the_talk_goes_on(self):
+        # The answer is a piece of two bytes, one of which has no piece by itself.
+        turn, odd = byte_token(ord("]")), 260
+        vocabulary = self.path("vocabulary.gguf")
+        chain_model.write_gguf_vocabulary(vocabulary, without=4, extra=(b"o\x04",))
+        model = self.world({turn: odd, odd: EOS}, extra=(b" ", b"o\x04"))
+        out, told = self.talk(model, b"x\ny\n", "-z", vocabulary)
+        self.assertEqual([line[:1] for line in out.splitlines()], [b"o", b"o"], out)
+        self.assertEqual(told.count("is forgotten, and the message before it"), 2, told)
+        self.assertNotIn("not sent", told)
+
     def test_wrong_flags_and_templates_are_refused(self):
         model = self.talker()
         self.refuse(2, "chat", model, "--template", "chatty", saying=["--template", "chatty", "llama3"])
