@@ -236,7 +236,8 @@ Status Tokenizer::add_units(Bytes text, Ids *ids, Failure *failure) const {
   return kOk;
 }
 
-// As llama.cpp does it for valid UTF-8: one unit is a character, and a space is U+2581. A byte that begins no character is a unit by itself.
+// As llama.cpp does it for valid UTF-8: one unit is a character, and a space is U+2581. A byte that begins no character is a unit by itself. These
+// vocabularies always have an unknown piece: the first, unless the file names another.
 Status Tokenizer::add_characters(Bytes text, Ids *ids, Failure *failure) const {
   for (size_t at = 0, length; at < text.count; at += length) {
     length = first_char(text.data + at, text.count - at).bytes;
@@ -244,7 +245,7 @@ Status Tokenizer::add_characters(Bytes text, Ids *ids, Failure *failure) const {
       if (Status status = add_space(ids, failure)) return status;
     } else if (const IdTable::Slot *slot = units_.find(unit_key(text.data + at, length))) {
       ids->data[ids->count++] = slot->id;
-    } else if (vocabulary_.byte_ids[text.data[at]] < 0 && vocabulary_.unknown >= 0) {
+    } else if (vocabulary_.byte_ids[text.data[at]] < 0) {
       ids->data[ids->count++] = vocabulary_.unknown;
     } else if (Status status = add_bytes({text.data + at, length}, ids, failure)) {
       return status;

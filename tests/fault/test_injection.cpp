@@ -184,6 +184,11 @@ TEST(FaultInjection, opening_a_model_of_a_gguf_file) {
     for (const char *name : {"llama.feed_forward_length", "llama.attention.head_count"}) gguf.remove_key(name);
     gguf.add_array("llama.feed_forward_length", kU32, std::vector<uint32_t>{32, 32});
     gguf.add_array("llama.attention.head_count", kI32, std::vector<int32_t>{2, 2});
+    if (types[0] == "f16") {
+      GgufFile::Tensor *norm = gguf.tensor("output_norm.weight");
+      norm->type = 1, norm->data.clear();
+      for (uint32_t i = 0; i < toy.dim; i++) put(&norm->data, uint16_t(0x3C00));
+    }
     // Longer than what is read ahead.
     gguf.add("general.description", std::string(9000, 'x'));
     gguf.add("general.tags", std::vector<std::string>(3, std::string(5000, 'y')));
@@ -277,6 +282,7 @@ TEST(FaultInjection, opening_a_tokenizer_of_a_gguf_file) {
   // Longer than what is read ahead, so that every array is read in several parts.
   vocabulary.others = {{std::string(5000, 'q')}, {"<x>", 0, kUserDefined}};
   for (char c = 'a'; c < 'z'; c++) vocabulary.rules.push_back({std::string(1, c), "z"});
+  vocabulary.rules.push_back({vocabulary.others[0].text, "z"});
   GgufFile by_rules = rule_file(vocabulary);
   by_rules.add("tokenizer.chat_template", "{{ x }}");
   for (const GgufFile &gguf : {by_rules, scored_file(scored_pieces({{"\xE2\x96\x81"}, {"a"}, {std::string(5000, 'q')}}))}) {

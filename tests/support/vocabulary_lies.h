@@ -107,6 +107,12 @@ inline std::vector<VocabularyLie> vocabulary_lies() {
        say("tokenizer.ggml.add_bos_token", true)},
       {"EOS asked for and not named", Refused::kFormat, "key 'tokenizer.ggml.add_eos_token' is true and no key says which id that is",
        say("tokenizer.ggml.add_eos_token", true)},
+      {"EOS asked for and not named, BOS asked for and named", Refused::kFormat,
+       "key 'tokenizer.ggml.add_eos_token' is true and no key says which id that is",
+       [](GgufFile *file) {
+         file->add("tokenizer.ggml.bos_token_id", 1u);
+         file->add("tokenizer.ggml.add_bos_token", true), file->add("tokenizer.ggml.add_eos_token", true);
+       }},
       {"a flag that is a number", Refused::kFormat, "GGUF: key tokenizer.ggml.add_bos_token at offset ",
        say("tokenizer.ggml.add_bos_token", 1u)},
       {"another flag that is a number", Refused::kFormat, "GGUF: key tokenizer.ggml.add_eos_token at offset ",

@@ -8,7 +8,7 @@ build=${1:-build/coverage}
 
 # Run with all their tests but those whose time is in computing.
 tests=(unit/unit_packed unit/unit_gguf unit/unit_gguf_model unit/unit_tokenizer unit/unit_tokenizer_bin unit/unit_tokenizer_gguf unit/unit_tokenizer_words unit/unit_checkpoint_faults conformance/conformance_convert fault/fault_injection)
-without='*megabyte*:*direct_algorithm*:*nested*:*scratch*:*truncation_of_a_real*:*two_thousand_random*:*recorded_version_2*:*long_context*:*starting_threads*:*on_four_threads*'
+without='*megabyte*:*direct_algorithm*:*nested*:*scratch*:*truncation_of_a_real*:*two_thousand_random*:*recorded_version_2*:*long_context*:*linear_time*:*starting_threads*:*on_four_threads*'
 
 report() { gcovr --root . --object-directory "$build" "$build/src" --filter 'src/format/' "$@"; }
 

@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
+#include "kernels/element_type.h"
 #include "support/gguf.h"
 
 namespace proofinfer_test {
@@ -103,8 +105,10 @@ TEST(Gguf, every_type_of_value_is_read) {
     uint64_t number = 7;
     float real = 7.0f;
     bool flag = false;
-    EXPECT_EQ(get(&Gguf::get_u64, &opened, "a.u64", Need::kRequired, &number), proofinfer::kOk);
-    EXPECT_EQ(number, ~uint64_t(0));
+    for (const Number &n : {Number{"a.u8", 200}, Number{"a.u16", 60000}, Number{"a.u32", 4000000000}, Number{"a.u64", -1}}) {
+      EXPECT_EQ(get(&Gguf::get_u64, &opened, n.name, Need::kRequired, &number), proofinfer::kOk);
+      EXPECT_EQ(int64_t(number), n.value) << n.name;
+    }
     EXPECT_EQ(get(&Gguf::get_f32, &opened, "a.f32", Need::kRequired, &real), proofinfer::kOk);
     EXPECT_EQ(real, 1.5f);
     EXPECT_EQ(get(&Gguf::get_bool, &opened, "a.bool", Need::kRequired, &flag), proofinfer::kOk);
@@ -135,6 +139,17 @@ TEST(Gguf, texts_and_arrays_are_walked_in_the_file) {
   EXPECT_EQ(array.count, 2u);
   ASSERT_EQ(opened.gguf.get_array("a.none", Need::kRequired, GgufType::kU64, &array, &opened.failure), proofinfer::kOk);
   EXPECT_EQ(array.count, 0u);
+}
+
+TEST(Gguf, a_cursor_neither_reads_nor_skips_beyond_the_end) {
+  Opened opened(sample());
+  GgufCursor cursor(&opened.source, opened.bytes.size() - 5);
+  EXPECT_EQ(cursor.skip(6, "six bytes", &opened.failure), proofinfer::kTruncated);
+  EXPECT_EQ(opened.failure.message, "GGUF: six bytes at offset " + std::to_string(opened.bytes.size() - 5) + " needs 6 bytes; 5 are left");
+  uint8_t bytes[6];
+  EXPECT_EQ(cursor.read(bytes, 6, "six bytes", &opened.failure), proofinfer::kTruncated);
+  EXPECT_EQ(cursor.skip(2, "two bytes", &opened.failure), proofinfer::kOk);
+  EXPECT_EQ(cursor.left(), 3u);
 }
 
 TEST(Gguf, tensors_are_found_with_their_place) {
@@ -205,6 +220,21 @@ TEST(Gguf, every_element_type_has_its_block) {
     ASSERT_EQ(opened.status, proofinfer::kOk) << type << ": " << opened.failure.message;
     EXPECT_EQ(opened.gguf.tensor(0).bytes, 6 * size) << type;
   }
+}
+
+TEST(Gguf, blocks_are_what_the_kernels_take) {
+  size_t compared = 0;
+  for (size_t i = 0; i < proofinfer::kElementTypeCount; i++) {
+    const proofinfer::ElementType type = proofinfer::ElementType(i);
+    for (uint32_t number = 0; number < 64; number++) {
+      const proofinfer::GgufElement *element = proofinfer::gguf_element(number);
+      if (!element || std::string(element->name) != proofinfer::element_name(type)) continue;
+      EXPECT_EQ(element->block_columns, proofinfer::element_block_columns(type)) << element->name;
+      EXPECT_EQ(element->block_bytes, proofinfer::element_block_bytes(type)) << element->name;
+      compared++;
+    }
+  }
+  EXPECT_EQ(compared, proofinfer::kElementTypeCount - 1);  // no GGUF file has kQ8Groups
 }
 
 TEST(Gguf, getters_refuse_other_types_and_say_which) {
@@ -335,6 +365,10 @@ TEST(Gguf, more_entries_than_the_limit_are_unsupported) {
   bytes.resize(24 + 14 * count);
   EXPECT_REFUSED(proofinfer::kUnsupported, "GGUF: 0 tensors and 1048577 keys, at offsets 8 and 16; expected at most 1048576 of each",
                  bytes);
+  std::swap_ranges(bytes.begin() + 8, bytes.begin() + 16, bytes.begin() + 16);
+  bytes.resize(24 + 33 * count);
+  EXPECT_REFUSED(proofinfer::kUnsupported, "GGUF: 1048577 tensors and 0 keys, at offsets 8 and 16; expected at most 1048576 of each",
+                 bytes);
 }
 
 // FAULTS 8.
@@ -381,15 +415,17 @@ TEST(Gguf, value_types_are_checked) {
   EXPECT_REFUSED(proofinfer::kFormat, "GGUF: key a at offset 37 is a bool of value 2; expected 0 or 1", file);
 }
 
-// FAULTS 7: an array of arrays as deep as the file is long.
-TEST(Gguf, nested_arrays_are_refused_without_recursion) {
+// FAULTS 7: an array of arrays, and one as deep as the file is long.
+void expect_arrays_refused(int levels) {
   GgufFile file;
   Bytes value;
-  for (int i = 0; i < 1000000; i++) put(&value, uint32_t(kArray)), put(&value, uint64_t(1));
+  for (int i = 0; i < levels; i++) put(&value, uint32_t(kArray)), put(&value, uint64_t(1));
   file.keys.push_back({"a", kArray, value});
   EXPECT_REFUSED(proofinfer::kUnsupported, "GGUF: the array of key a at offset 37 is one of arrays; expected numbers, bools or strings",
                  file);
 }
+TEST(Gguf, arrays_of_arrays_are_refused) { expect_arrays_refused(2); }
+TEST(Gguf, nested_arrays_are_refused_without_recursion) { expect_arrays_refused(1000000); }
 
 // FAULTS 4.
 TEST(Gguf, alignments_that_cannot_be_are_refused) {

@@ -241,8 +241,26 @@ TEST(GgufModel, what_it_says_of_itself) {
   }
   EXPECT_EQ(answer_of(proofinfer_model_metadata_text, model.get(), size_t(0), nullptr, size_t(0), &needed).status, PROOFINFER_E_BUFFER);
   EXPECT_EQ(needed, 5u);
-  EXPECT_STREQ(proofinfer_model_get_text(open_model(toy_gguf(plain_toy({"q4_0"}), 1).bytes()).get(), PROOFINFER_MODEL_ELEMENT_TYPE),
-               "q4_0");
+  Model plain = open_model(toy_gguf(plain_toy({"q4_0"}), 1).bytes());
+  EXPECT_STREQ(proofinfer_model_get_text(plain.get(), PROOFINFER_MODEL_ELEMENT_TYPE), "q4_0");
+  EXPECT_STREQ(proofinfer_model_get_text(plain.get(), PROOFINFER_MODEL_FORMAT), "GGUF version 3");
+}
+
+TEST(GgufModel, a_long_text_is_cut_between_characters) {
+  const std::string llama = "\xF0\x9F\xA6\x99", stray = "\x80\x80\x80\x80\x80";  // of which no character begins
+  for (size_t end = 8186; end <= 8193; end++) {
+    GgufFile file = toy_gguf(small_toy(), 2);
+    file.add("a.text", std::string(end, 'x') + llama + "y");
+    file.add("a.stray", std::string(end, 'x') + stray + std::string(9, 'y'));
+    Model model = open_model(file.bytes());
+    auto shown = [&](size_t from_last) {
+      return text_of(proofinfer_model_metadata_text, model, proofinfer_model_metadata_count(model.get()) - from_last);
+    };
+    const std::string whole = std::string(end, 'x') + llama + "y";
+    const size_t most = 8192, cut = end >= most ? most : end + 4 <= most ? end + 4 : end;
+    EXPECT_EQ(shown(2), end + 5 <= most ? whole : whole.substr(0, cut) + "... (" + std::to_string(end + 5) + " bytes)") << end;
+    EXPECT_TRUE(shown(1).find("... (" + std::to_string(end + 14) + " bytes)") <= most) << end;
+  }
 }
 
 TEST(GgufModel, a_state_belongs_to_its_weights_types_and_constants) {
@@ -313,6 +331,24 @@ TEST(GgufModel, float_types_convert_to_checkpoints_with_the_same_logits) {
   toy = plain_toy({"f32"}), toy.rope[1] = 1.0f, toy.rope[2] = 2.0f;
   refuses(toy, kFormat, "its RoPE has another base than 10000, or is scaled");
   std::filesystem::remove_all(folder);
+}
+
+TEST(GgufModel, memory_that_is_refused_while_a_file_is_refused_is_a_failure) {
+  GgufFile file = toy_gguf(small_toy(), 2);
+  file.add_tensor("x", {8}, 0, Bytes(32));
+  std::vector<int32_t> statuses;
+  for (uint64_t fail = 0; statuses.empty() || statuses.back() == PROOFINFER_E_MEMORY; fail++) {
+    CountingAllocator allocator;
+    Options options = make_options();
+    allocator.install(options);
+    allocator.fail_call(fail);
+    Answer answer;
+    open_model(file.bytes(), options.get(), &answer);
+    EXPECT_EQ(allocator.held_bytes(), 0u);
+    statuses.push_back(answer.status);
+  }
+  EXPECT_GT(statuses.size(), 5u);
+  EXPECT_EQ(statuses.back(), PROOFINFER_E_UNSUPPORTED);
 }
 
 TEST(GgufModel, memory_that_is_refused_at_any_point_is_a_failure) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -10,6 +11,7 @@
 #include <map>
 #include <set>
 
+#include "format/piece_table.h"
 #include "model/tokenizer_words.h"
 #include "support/files.h"
 #include "support/handles.h"
@@ -264,6 +266,17 @@ TEST(TokenizerGguf, a_word_that_is_a_piece_is_not_merged_where_the_pre_tokenizer
   EXPECT_EQ(encode(plain, "abcd"), Ids({257, 'd'}));
 }
 
+// The pairs that the first rule makes wait, many at once, before a weaker one that was there from the beginning.
+TEST(TokenizerGguf, pairs_that_arise_are_merged_before_weaker_ones) {
+  RuleVocabulary vocabulary;
+  vocabulary.rules = {{"a", "b"}, {"ab", "ab"}, {"c", "c"}};
+  std::string text;
+  for (int i = 0; i < 40; i++) text += "ab";
+  Ids expected(20, 257);
+  expected.push_back(258);
+  EXPECT_EQ(encode(open(rule_file(vocabulary)), text + "cc"), expected);
+}
+
 TEST(TokenizerGguf, text_becomes_a_control_piece_only_when_asked_and_never_by_merging) {
   RuleVocabulary vocabulary;
   vocabulary.rules = {{"<", "!"}, {"<!", ">"}};
@@ -315,9 +328,12 @@ TEST(TokenizerGguf, pieces_are_the_bytes_that_their_letters_stand_for_unless_the
   RuleVocabulary vocabulary;
   vocabulary.rules = {{"\n", " "}};
   vocabulary.others = {{"\xE6\x97\xA5"}, {"\xC4"}, {"\xC4z"}, {"\xC5\x84"}, {letters_of("\n"), 0, kUserDefined}, {" "}, {"", 0, kNormal}};
+  vocabulary.others.push_back({"\xC1\x8A"});
+  vocabulary.others.push_back({letters_of("\n"), 0, kUnknown});
   Tokenizer tokenizer = open(rule_file(vocabulary));
   EXPECT_EQ(decode(tokenizer, {256}), "\n ");
-  EXPECT_EQ(decode(tokenizer, {257, 258, 259, 260, 261, 262, 263}), "\xE6\x97\xA5\xC4\xC4z\xC5\x84" + letters_of("\n") + " ");
+  EXPECT_EQ(decode(tokenizer, {257, 258, 259, 260, 261, 262, 263, 264}), "\xE6\x97\xA5\xC4\xC4z\xC5\x84" + letters_of("\n") + " \xC1\x8A");
+  EXPECT_EQ(decode(tokenizer, {265}, -1, PROOFINFER_DECODE_SPELLED), letters_of("\n"));
 }
 
 // ---- SentencePiece-like ----
@@ -392,7 +408,55 @@ TEST(TokenizerGguf, text_without_a_piece_becomes_bytes_or_unknown_or_an_error) {
   EXPECT_EQ(encode(without, "ab"), Ids({0, 0}));
 }
 
+TEST(TokenizerGguf, a_later_byte_of_a_character_without_a_piece_is_an_error) {
+  std::vector<GgufPiece> pieces = scored_pieces({{"\xE2\x96\x81", -1}});
+  pieces[3 + 0xA9].text = "<none>";
+  Ids ids;
+  Answer answer = encode_answer(open(scored_file(pieces)), "a\xC3\xA9", 0, &ids);
+  EXPECT_EQ(answer.status, PROOFINFER_E_FORMAT);
+  EXPECT_TRUE(answer.says("the byte 0xA9 at offset 2 of the text needs a piece for it")) << answer;
+}
+
+// A message's text is cut where it spells a mark of the template: only what begins a part of the template, or follows a special piece, has the dummy
+// space.
+TEST(TokenizerGguf, text_of_a_chat_that_spells_a_mark_is_cut_and_has_no_space_there) {
+  Tokenizer tokenizer = open(scored_file(scored_pieces({{"\xE2\x96\x81", -1}, {"[INST]", 0, kUserDefined}, {"<x>", 0, kUserDefined}})));
+  for (const auto &[text, back] : std::map<std::string, std::string>{{"a[INST]b", "a[INST]b"}, {"a[INST]b<x>c", "a[INST]b<x> c"}}) {
+    const int32_t role = PROOFINFER_ROLE_USER;
+    const size_t bytes = text.size();
+    Ids ids(100);
+    size_t count = 0;
+    Answer answer = answer_of(proofinfer_chat_encode, tokenizer.get(), "llama2", size_t(6), &role, text.data(), &bytes, size_t(1),
+                              uint32_t(PROOFINFER_CHAT_ANSWER), ids.data(), ids.size(), &count);
+    ASSERT_TRUE(answer.ok()) << answer;
+    ids.resize(count);
+    EXPECT_EQ(decode(tokenizer, ids), "[INST]  " + back + " [/INST]");
+    EXPECT_EQ(std::count(ids.begin(), ids.end(), 260), 1);
+  }
+}
+
 // ---- Both ----
+
+TEST(TokenizerGguf, pieces_with_equal_hashes_are_told_apart) {
+  // Pairs whose 32 bits are equal with the seed 0: of one length, and of two.
+  const std::vector<std::string> texts = {"", "ufdzemh", "eqitlba", "immdgr", "utddsyz"};
+  proofinfer::Account account{proofinfer::MemoryHooks(), 0};
+  proofinfer::Failure failure;
+  proofinfer::Pieces pieces;
+  ASSERT_EQ(pieces.offsets.allocate(&account, texts.size() + 1, "offsets", &failure), proofinfer::kOk);
+  ASSERT_EQ(pieces.bytes.allocate(&account, 100, "bytes", &failure), proofinfer::kOk);
+  size_t used = 0;
+  for (size_t i = 0; i < texts.size(); i++) {
+    pieces.offsets[i] = used;
+    std::copy(texts[i].begin(), texts[i].end(), pieces.bytes.data() + used);
+    used += texts[i].size();
+  }
+  pieces.offsets[texts.size()] = used;
+  proofinfer::PieceTable table;
+  ASSERT_EQ(table.reserve(&account, &pieces, texts.size(), 0, &failure), proofinfer::kOk);
+  for (size_t i = 0; i < texts.size(); i++) table.insert(int32_t(i));
+  for (size_t i = 0; i < texts.size(); i++) EXPECT_EQ(table.find(pieces.at(i)), int32_t(i)) << texts[i];
+}
 
 TEST(TokenizerGguf, what_the_file_says_is_told) {
   RuleVocabulary vocabulary;

@@ -160,6 +160,14 @@ TEST(TokenizerWords, drawn_texts_give_the_words_of_the_regular_expressions) {
   }
 }
 
+TEST(TokenizerWords, contractions_are_words) {
+  for (const std::string end : {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"})
+    for (PreTokenizer pre : {PreTokenizer::kGpt2, PreTokenizer::kSmollm, PreTokenizer::kLlama3})
+      EXPECT_EQ(words(pre, "x" + end + "y"), (std::vector<std::string>{"x", end, "y"})) << int(pre);
+  EXPECT_EQ(words(PreTokenizer::kLlama3, "I'M"), (std::vector<std::string>{"I", "'M"}));
+  EXPECT_EQ(words(PreTokenizer::kGpt2, "I'M"), (std::vector<std::string>{"I", "'", "M"}));
+}
+
 TEST(TokenizerWords, runs_of_anything_take_linear_time) {
   for (const std::string unit : {"a", " ", "\n", "1", "!", "'", "'s", " 1", "1\xD9\xA3", "\r\n ", "\xFF", " !", "a1", "\xC2\x85"}) {
     std::string text;
