@@ -191,7 +191,7 @@ const Command kInspect = {
     "show what a model file holds",
     {"inspect MODEL [flags]"},
     "Loads the model, which checks it, and prints its hyper-parameters, format, sizes "
-    "in bytes and every tensor with its shape and place in the file.",
+    "in bytes, every tensor with its type, shape and place in the file, and the metadata of a GGUF file.",
     {{'\0', "json", nullptr, "Print JSON instead."},
      {'\0', "verify", nullptr, "Packed files: compare all weights with the fingerprint in the header."},
      {'\0', "context", "N", "Positions for which the memory of one session is told. Default: the model's, but at most 4096."},
@@ -207,7 +207,9 @@ const Command kConvert = {
     "convert",
     "write a checkpoint in another format",
     {"convert FROM TO [flags]"},
-    "Reads a llama2.c checkpoint of any format, not a packed file, and writes it in another, row by row in little memory. "
+    "Reads a llama2.c checkpoint of any format, or a GGUF file of F32, F16 or BF16 weights, not a packed file, and writes it in another, "
+    "row by row "
+    "in little memory. "
     "The new file takes its name when it is complete; until then nothing of that name changes. "
     "Version 2 quantizes the weights to 8 bits in groups (Q8_0), a quarter of the size.",
     {{'\0', "to", "FORMAT", "legacy, v1 or v2. Default: v2."},
