@@ -71,6 +71,7 @@ TESTS = (
     Test("unit_generation"),
     Test("unit_stream"),
     Test("unit_tokenizer_bin"),
+    Test("unit_piece_table", files="piece_table|tokenizer|vocabulary"),
     Test("unit_clone"),
     Test("unit_stop_strings"),
     Test("unit_fp_environment"),
@@ -83,10 +84,10 @@ TESTS = (
     Test("differential_session_trees", environment=drawn(300)),
     Test("differential_isas", environment=drawn(20)),
     Test("unit_scheduler"),
-    Test("unit_score"),
     Test("differential_scheduler", files="scheduler|batch", environment=(("PROOFINFER_SCHEDULER_ROUNDS", "1"),)),
     Test("unit_chat"),
     Test("unit_gguf", files="src/(base|format)/|api/(model|tokenizer)|weights"),
+    Test("unit_gguf_model"),
     Test("unit_tokenizer_gguf", files="src/(base|format)/|tokenizer|unicode"),
     Test("unit_tokenizer_words", files="tokenizer|unicode"),
     Test("unit_stack"),
@@ -98,6 +99,7 @@ TESTS = (
     Test("unit_sampler", files="sampl|options"),
     Test("unit_block_kernels", files="src/(kernels|proved)/", environment=(("PROOFINFER_KERNEL_CASES", "500"),), each_isa=True),
     Test("unit_kernels", files="src/(kernels|proved)/", environment=(("PROOFINFER_KERNEL_CASES", "500"),), each_isa=True),
+    Test("unit_score", files="score|logits|kv_cache|proved/sampling"),
     Test("unit_elementary", files="src/kernels/|elementary", each_isa=True),
     of_the_program(golden=False),
     Test("conformance_golden_chat", files="chat", golden=True),
@@ -350,7 +352,7 @@ class Bench:
         subprocess.run(["objcopy", "--strip-debug", "--remove-section=.comment", str(path)], check=True)
 
     def judge(self, file: str, text: str, worker: Path, first: list[str]) -> Outcome:
-        """Builds the mutant and runs the tests, those named in `first` before the others of their kind, until one fails."""
+        """Builds the mutant and runs the tests until one fails: those of `first` before the others of their kind, then those with the file's name."""
         begin = time.monotonic()
         worker.mkdir(parents=True, exist_ok=True)
         base = self._base_objects(file, worker)
@@ -366,8 +368,9 @@ class Bench:
         outcome = Outcome("survived")
         own_objects = {test.target: self.test_includers.get(file, set()).intersection(self.links[test.target]) for test in TESTS}
 
-        def place(test: Test) -> tuple[bool, bool, int]:
-            return test.golden, bool(own_objects[test.target]), first.index(test.name) if test.name in first else len(first)
+        def place(test: Test) -> tuple[bool, bool, int, bool]:
+            named_for = any(word in test.name for word in Path(file).stem.split("_") if len(word) > 3)
+            return test.golden, bool(own_objects[test.target]), first.index(test.name) if test.name in first else len(first), not named_for
 
         order = sorted((t for t in TESTS if re.search(t.files, file)), key=place)
         for test in order:

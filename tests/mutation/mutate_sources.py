@@ -35,7 +35,7 @@ ALL_PERCENT, FILE_PERCENT = 95.0, 90.0
 # A dozen drawn mutants tell that the tests notice most of them, not how many.
 SAMPLE_PERCENT = 75.0
 # Of one instruction set, or tables and constants that another file includes.
-BY_HAND_ONLY = re.compile(r"kernels_(sse2|avx2|avx512|avx512vnni|neon|neondot)\.cpp$|kernels_(q8_)?body\.h$|elementary_(body|vector)\.h$|isa\.h$")
+BY_HAND_ONLY = re.compile(r"kernels_(sse2|avx2|avx512|avx512vnni|neon|neondot)\.cpp$|kernels_(q8_|blocks_)?body\.h$|elementary_(body|vector)\.h$|isa\.h$")
 LEFT_OUT = re.compile(r"^src/cmake/|CMakeLists|\.txt$")
 
 

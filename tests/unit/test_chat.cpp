@@ -262,6 +262,17 @@ TEST(Chat, arguments_are_checked) {
   EXPECT_EQ(answer_of(proofinfer_chat_stop_tokens, t, "chatml", size_t(6), ids, size_t(0), &needed).status, PROOFINFER_E_BUFFER);
 }
 
+TEST(Chat, the_number_of_tokens_need_not_be_asked_for) {
+  Tokenizer tokenizer = open_vocabulary(chatml_file());
+  const int32_t role = kUser;
+  const size_t one = 1;
+  int32_t ids[64];
+  EXPECT_TRUE(
+      answer_of(proofinfer_chat_encode, tokenizer.get(), "chatml", size_t(6), &role, "x", &one, size_t(1), 0u, ids, size_t(64), nullptr)
+          .ok());
+  EXPECT_TRUE(answer_of(proofinfer_chat_stop_tokens, tokenizer.get(), "chatml", size_t(6), ids, size_t(64), nullptr).ok());
+}
+
 TEST(Chat, known_templates_are_listed) {
   std::vector<std::string> names;
   for (size_t i = 0; i < proofinfer_chat_template_count(); i++) names.push_back(proofinfer_chat_template_name(i));
@@ -269,6 +280,7 @@ TEST(Chat, known_templates_are_listed) {
   EXPECT_EQ(proofinfer_chat_template_name(names.size()), nullptr);
   EXPECT_EQ(proofinfer_chat_template_name(SIZE_MAX), nullptr);
   EXPECT_EQ(proofinfer_chat_template(nullptr), nullptr);
+  EXPECT_STREQ(proofinfer_chat_template(open_vocabulary(chatml_file()).get()), "chatml");
 }
 
 TEST(Chat, an_answer_ends_with_the_mark_of_the_template_and_with_the_end_of_a_text) {
