@@ -173,7 +173,7 @@ def digest_of(tree: Path, *folders: str) -> str:
 
 @dataclass
 class Outcome:
-    verdict: str  # killed, time-out, survived, not compiled, same code
+    verdict: str  # killed, time-out, survived, not compiled, same code; waits: not all tests were run
     by: str = ""
     golden_only: bool = False
     tests_run: list[str] = field(default_factory=list)
@@ -351,8 +351,9 @@ class Bench:
         """Without line numbers and file names."""
         subprocess.run(["objcopy", "--strip-debug", "--remove-section=.comment", str(path)], check=True)
 
-    def judge(self, file: str, text: str, worker: Path, first: list[str]) -> Outcome:
-        """Builds the mutant and runs the tests until one fails: those of `first` before the others of their kind, then those with the file's name."""
+    def judge(self, file: str, text: str, worker: Path, first: list[str], passed: list[str], patience: float) -> Outcome:
+        """Builds the mutant and runs the tests until one fails: those of `first` before the others of their kind, then those with the file's name.
+        `passed` are known to pass; from `patience` seconds on no other is begun."""
         begin = time.monotonic()
         worker.mkdir(parents=True, exist_ok=True)
         base = self._base_objects(file, worker)
@@ -365,7 +366,7 @@ class Bench:
         changed = [(path, self.outputs[source]) for path, bytes_before, source in rows if path.read_bytes() != bytes_before]
         if not changed:
             return Outcome("same code")
-        outcome = Outcome("survived")
+        outcome = Outcome("survived", tests_run=list(passed))
         own_objects = {test.target: self.test_includers.get(file, set()).intersection(self.links[test.target]) for test in TESTS}
 
         def place(test: Test) -> tuple[bool, bool, int, bool]:
@@ -374,6 +375,11 @@ class Bench:
 
         order = sorted((t for t in TESTS if re.search(t.files, file)), key=place)
         for test in order:
+            if test.name in passed:
+                continue
+            if time.monotonic() - begin > patience:
+                outcome.verdict = "waits"
+                break
             words = list(self.links[test.target])
             program = worker / "program"
             words[words.index("-o") + 1] = str(program)

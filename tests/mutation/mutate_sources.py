@@ -159,17 +159,21 @@ class Study:
         self.tests = digest_of(self.bench.tree, *TEST_FOLDERS)
         self.killers: dict[str, Counter[str]] = defaultdict(Counter)
         self.lock = threading.Lock()
-        self.deadline, self.finished = float("inf"), True
+        self.deadline, self.patience, self.finished = float("inf"), float("inf"), True
         self.survivors = read_survivors()
         self.wanted = re.compile("")
 
     def result(self, mutant: Mutant) -> Outcome:
         """What became of it: from an earlier run on the same sources (and, of a survivor without a reason, the same tests), or now."""
         file = self.results_folder / f"{mutant.id}.json"
+        passed: list[str] = []
         if file.exists():
             kept = json.loads(file.read_text())
             survivor = kept["outcome"]["verdict"] == "survived" and mutant.key not in self.survivors
-            if kept["sources"] == self.sources and (not survivor or kept["tests"] == self.tests):
+            if kept["outcome"]["verdict"] == "waits":
+                if (kept["sources"], kept["tests"]) == (self.sources, self.tests):
+                    passed = kept["outcome"]["tests_run"]
+            elif kept["sources"] == self.sources and (not survivor or kept["tests"] == self.tests):
                 outcome = Outcome(**kept["outcome"])
                 with self.lock:
                     self.killers[mutant.file][outcome.by] += 1
@@ -180,7 +184,9 @@ class Study:
         with self.lock:
             first = [name for name, _ in self.killers[mutant.file].most_common() if name]
         worker = self.folder / "workers" / threading.current_thread().name
-        outcome = self.bench.judge(mutant.file, mutant.text, worker, first)
+        outcome = self.bench.judge(mutant.file, mutant.text, worker, first, passed, self.patience)
+        if outcome.verdict == "waits":
+            self.finished = False
         with self.lock:
             self.killers[mutant.file][outcome.by] += 1
         file.write_text(json.dumps({"sources": self.sources, "tests": self.tests, "mutant": {**asdict(mutant), "text": ""},
@@ -270,6 +276,8 @@ def report(study: Study, results: list[tuple[Mutant, Outcome]], sample: bool) ->
     rows: dict[str, Counter[str]] = defaultdict(Counter)
     unexplained = []
     for mutant, outcome in results:
+        if outcome.verdict == "waits":
+            continue
         row = rows[mutant.file]
         row["all"] += 1
         if outcome.verdict == "survived" and mutant.key in study.survivors:
@@ -303,7 +311,7 @@ def report(study: Study, results: list[tuple[Mutant, Outcome]], sample: bool) ->
 def run(arguments: argparse.Namespace) -> int:
     study = Study(arguments.folder.resolve(), arguments.seed, arguments.jobs, arguments.use_build)
     begin = time.monotonic()
-    study.deadline = begin + arguments.seconds
+    study.deadline, study.patience = begin + arguments.seconds, arguments.patience
     study.wanted = re.compile(arguments.files)
     print(f"seed {arguments.seed}; {len(TESTS)} test programs; sources {study.sources}, tests {study.tests}", flush=True)
     results: list[tuple[Mutant, Outcome]] = []
@@ -322,10 +330,11 @@ def run(arguments: argparse.Namespace) -> int:
         for one in waiting:
             results += one.result()
     missing = arguments.sample and len(results) < arguments.sample
-    print(f"{len(results)} judged in {time.monotonic() - begin:.0f} s")
+    waiting_count = sum(outcome.verdict == "waits" for _, outcome in results)
+    print(f"{len(results) - waiting_count} judged in {time.monotonic() - begin:.0f} s, {waiting_count} begun")
     code = report(study, results, sample=bool(arguments.sample))
     if not study.finished:
-        print("not finished: the time that was given is over")
+        print("not finished: the time that was given is over, or a mutant's")
         return 3
     return 2 if missing else code
 
@@ -337,6 +346,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--files", default="", help="only files whose names this regular expression finds")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="end after so long; the next run goes on from there")
+    parser.add_argument("--patience", type=float, default=float("inf"), help="leave a mutant that lives longer to a later run")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--use-build", type=Path, help="a build of this tree with tests to use, instead of one made for this with -O1")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "mutation")
