@@ -89,7 +89,11 @@ inline std::vector<GgufLie> gguf_lies() {
     add_f32(kFormat, says, "llama.rope.freq_base", bad);
     add_f32(kFormat, says, "llama.rope.scaling.factor", bad);
     for (size_t i = 0; i < 2; i++)
-      add(kFormat, says, [bad, i](GgufFile *file) { std::memcpy(file->tensor("rope_freqs.weight")->data.data() + 4 * i, &bad, 4); });
+      add(kFormat, says, [bad, i](GgufFile *file) {
+        Bytes bits;
+        put(&bits, bad);
+        std::copy(bits.begin(), bits.end(), file->tensor("rope_freqs.weight")->data.begin() + std::ptrdiff_t(4 * i));
+      });
   }
   add(kFormat, "tensor rope_freqs.weight: number 1, at offset", [](GgufFile *file) {
     Bytes &factors = file->tensor("rope_freqs.weight")->data;
