@@ -173,6 +173,7 @@ using Codes = __m256i;
 using Products = __m256i;
 
 constexpr size_t kPanelsAtOnce = 4;
+constexpr size_t kMaxRowsBlocks = 4;
 
 PI_INLINE Quads quads_set1(int32_t x) { return _mm256_set1_epi32(x); }
 PI_INLINE Quads quads_sub(Quads a, Quads b) { return _mm256_sub_epi32(a, b); }

@@ -181,6 +181,7 @@ using Codes = __m512i;
 using Products = __m512i;
 
 constexpr size_t kPanelsAtOnce = 4;
+constexpr size_t kMaxRowsBlocks = 8;
 
 PI_INLINE Quads quads_set1(int32_t x) { return _mm512_set1_epi32(x); }
 PI_INLINE Quads quads_sub(Quads a, Quads b) { return _mm512_sub_epi32(a, b); }

@@ -7,7 +7,7 @@
 //   Products: sums of products on their way; products_zero, products_add(acc, codes, inputs), products_fold<n>(quads, products): n times the sums added,
 //   n being 1 or 255; products_that_fit(most): additions of codes up to `most` that Products holds without a fold
 //   quads_set1(n); quads_sub; quads_times_256
-//   kPanelsAtOnce: panels that matvec_blocks takes side by side
+//   kPanelsAtOnce: panels that matvec_blocks takes side by side; kMaxRowsBlocks: rows of activations that matmul_blocks takes at once
 //
 // Integer sums are exact (docs/arithmetic.md), so their order is free; the floats' is not.
 
@@ -170,20 +170,21 @@ PI_INLINE void products_of_register(const BlocksOfPanels &b, size_t g, const uns
   const int8_t *digits = b.digits + g * (PI_GROUP_DIGITS * kStep);
   const int32_t *sums = b.sums + g * 2 * kStep;
   Quads dots[2][R];
+  // Not unrolled: compilers make vectors of these loops.
   float sum[R];
-  PI_UNROLL
+  int32_t starts[2][R];
   for (size_t r = 0; r < R; r++) {
     // unsigned: a missing row's sums may be anything
+    constexpr uint32_t kOffset = static_cast<uint32_t>(T::kOffset);
     uint32_t first = static_cast<uint32_t>(sums[r]), second = static_cast<uint32_t>(sums[kStep + r]), both = first + second;
     sum[r] = static_cast<float>(static_cast<int32_t>(both));
-    constexpr uint32_t kOffset = static_cast<uint32_t>(T::kOffset);
-    if constexpr (T::kBits == 8) {
-      dots[0][r] = dots_start(static_cast<int32_t>(both));
-      dots[1][r] = quads_zero();
-    } else {
-      dots[0][r] = quads_set1(static_cast<int32_t>(0u - kOffset * (T::kKind == BlockKind::kHalvesK ? first : both)));
-      dots[1][r] = quads_set1(static_cast<int32_t>(0u - kOffset * second));
-    }
+    starts[0][r] = static_cast<int32_t>(T::kBits == 8 ? both : 0u - kOffset * (T::kKind == BlockKind::kHalvesK ? first : both));
+    starts[1][r] = static_cast<int32_t>(0u - kOffset * second);
+  }
+  PI_UNROLL
+  for (size_t r = 0; r < R; r++) {
+    dots[0][r] = T::kBits == 8 ? dots_start(starts[0][r]) : quads_set1(starts[0][r]);
+    dots[1][r] = quads_set1(starts[1][r]);
   }
   if constexpr (T::kBits == 8) {
     dots_of_bytes<R, kStep>(payload, digits, dots);
@@ -262,7 +263,7 @@ void rows_of_type(const BlocksOfPanels &blocks, size_t panel_count) {
 // b: the shape, with all rows, whose digits, scales and sums are in blocks of kRowBlock.
 template <typename T>
 void matmul_of_type(const BlocksOfPanels &b, size_t panel_count) {
-  constexpr size_t kRows = 4;
+  constexpr size_t kRows = kMaxRowsBlocks;
   static_assert(kRowBlock % kRows == 0, "no part of rows lies in two blocks");
   // a panel without groups has no bytes: one more does not matter
   size_t fit = kGroupBytes / (b.panel_bytes + 1), most = fit < 1 ? 1 : fit;

@@ -165,6 +165,7 @@ PI_INLINE Reg load_s8(const unsigned char *p) {
 using Codes = uint8x16_t;
 
 constexpr size_t kPanelsAtOnce = 4;
+constexpr size_t kMaxRowsBlocks = 4;
 
 PI_INLINE Quads quads_set1(int32_t x) { return vdupq_n_s32(x); }
 PI_INLINE Quads quads_sub(Quads a, Quads b) { return vsubq_s32(a, b); }

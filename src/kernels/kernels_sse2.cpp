@@ -154,6 +154,7 @@ struct Products {
 };
 
 constexpr size_t kPanelsAtOnce = 4;
+constexpr size_t kMaxRowsBlocks = 4;
 
 PI_INLINE Quads quads_set1(int32_t x) { return _mm_set1_epi32(x); }
 PI_INLINE Quads quads_sub(Quads a, Quads b) { return _mm_sub_epi32(a, b); }

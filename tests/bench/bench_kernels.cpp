@@ -284,7 +284,8 @@ struct TypedProblem {
     } else if (row_count == 1) {
       k->matvec_blocks(type, panels, panel_count, groups(), digits.data(), scales.data(), sums.data(), out.data());
     } else {
-      k->matmul_blocks(type, panels, panel_count, groups(), digits.data(), scales.data(), sums.data(), row_count, out.data(), panel_count * 16);
+      k->matmul_blocks(type, panels, panel_count, groups(), digits.data(), scales.data(), sums.data(), row_count, out.data(),
+                       panel_count * 16);
     }
   }
 };
