@@ -50,9 +50,9 @@ std::vector<uint8_t> bytes_from_hex(const std::string &hex);
   std::string variable = *variable##_found
 
 // The same of the real GGUF model, which tests/tools/smollm2.sh fetches.
-#define PROOFINFER_SMOLLM2_OR_SKIP(variable)                                               \
-  const char *variable##_named = std::getenv("PROOFINFER_SMOLLM2");                        \
-  if (!variable##_named) PROOFINFER_SKIP("smollm2") << "PROOFINFER_SMOLLM2 names no file"; \
+#define PROOFINFER_SMOLLM2_OR_SKIP(variable)                                                                     \
+  const char *variable##_named = std::getenv("PROOFINFER_SMOLLM2");                                              \
+  if (!variable##_named || !*variable##_named) PROOFINFER_SKIP("smollm2") << "PROOFINFER_SMOLLM2 names no file"; \
   std::string variable = variable##_named
 
 #endif
