@@ -352,7 +352,7 @@ class Bench:
         subprocess.run(["objcopy", "--strip-debug", "--remove-section=.comment", str(path)], check=True)
 
     def judge(self, file: str, text: str, worker: Path, first: list[str], passed: list[str], patience: float) -> Outcome:
-        """Builds the mutant and runs the tests until one fails: those of `first` before the others of their kind, then those with the file's name.
+        """Builds the mutant and runs the tests until one fails: those of `first` before the others of their kind, then those near to the file.
         `passed` are known to pass; from `patience` seconds on no other is begun."""
         begin = time.monotonic()
         worker.mkdir(parents=True, exist_ok=True)
@@ -370,8 +370,8 @@ class Bench:
         own_objects = {test.target: self.test_includers.get(file, set()).intersection(self.links[test.target]) for test in TESTS}
 
         def place(test: Test) -> tuple[bool, bool, int, bool]:
-            named_for = any(word in test.name for word in Path(file).stem.split("_") if len(word) > 3)
-            return test.golden, bool(own_objects[test.target]), first.index(test.name) if test.name in first else len(first), not named_for
+            near = any(word in test.name for word in Path(file).stem.split("_") if len(word) > 3) or "src/" not in test.files
+            return test.golden, bool(own_objects[test.target]), first.index(test.name) if test.name in first else len(first), not near
 
         order = sorted((t for t in TESTS if re.search(t.files, file)), key=place)
         for test in order:
