@@ -173,6 +173,9 @@ class Study:
             if kept["outcome"]["verdict"] == "waits":
                 if (kept["sources"], kept["tests"]) == (self.sources, self.tests):
                     passed = kept["outcome"]["tests_run"]
+                    if self.patience < float("inf"):
+                        self.finished = False
+                        return Outcome(**kept["outcome"])
             elif kept["sources"] == self.sources and (not survivor or kept["tests"] == self.tests):
                 outcome = Outcome(**kept["outcome"])
                 with self.lock:
@@ -346,7 +349,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--files", default="", help="only files whose names this regular expression finds")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="end after so long; the next run goes on from there")
-    parser.add_argument("--patience", type=float, default=float("inf"), help="leave a mutant that lives longer to a later run")
+    parser.add_argument("--patience", type=float, default=float("inf"), help="leave a mutant that lives longer to a run without this")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--use-build", type=Path, help="a build of this tree with tests to use, instead of one made for this with -O1")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "mutation")
