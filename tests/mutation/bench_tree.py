@@ -183,8 +183,9 @@ class Outcome:
 class Bench:
     """The tree, copied and built once, and what is needed to build a mutant of it."""
 
-    def __init__(self, folder: Path, jobs: int, build: Path | None = None) -> None:
-        """build: a build folder of this very tree to use; without it a copy, brought up to date, is built with -O1."""
+    def __init__(self, folder: Path, jobs: int, build: Path | None = None, tests: str = "") -> None:
+        """build: a build folder of this very tree to use; without it a copy, brought up to date, is built with -O1. tests: those with such names alone."""
+        self.tests = [test for test in TESTS if re.search(tests, test.name)]
         self.folder, self.tree, self.build = folder, folder / "tree", folder / "build"
         self.lock = threading.Lock()
         if build is not None:
@@ -192,7 +193,7 @@ class Bench:
         else:
             self._copy()
             self._configure()
-        targets = [test.target for test in TESTS]
+        targets = [test.target for test in self.tests]
         self._must_work(["cmake", "--build", str(self.build), "-j", str(jobs), "--target", *targets])
         self._read_commands()
         self.built = hashlib.sha256(f"{self.build}\0{digest_of(self.tree, 'src', 'include')}".encode()).hexdigest()[:12]
@@ -237,7 +238,7 @@ class Bench:
                 self.compiles[name] = [level if re.fullmatch(r"-O[123]", word) else word for word in words]
                 self.outputs[name] = words[words.index("-o") + 1]
         self.links: dict[str, list[str]] = {}
-        for test in TESTS:
+        for test in self.tests:
             done = subprocess.run(["ninja", "-t", "commands", test.target], cwd=self.build, capture_output=True, check=True)
             line = done.stdout.decode().splitlines()[-1]
             words = shlex.split(line.split("&&")[1])
@@ -367,13 +368,13 @@ class Bench:
         if not changed:
             return Outcome("same code")
         outcome = Outcome("survived", tests_run=list(passed))
-        own_objects = {test.target: self.test_includers.get(file, set()).intersection(self.links[test.target]) for test in TESTS}
+        own_objects = {test.target: self.test_includers.get(file, set()).intersection(self.links[test.target]) for test in self.tests}
 
         def place(test: Test) -> tuple[bool, bool, int, bool]:
             near = any(word in test.name for word in Path(file).stem.split("_") if len(word) > 3) or "src/" not in test.files
             return test.golden, bool(own_objects[test.target]), first.index(test.name) if test.name in first else len(first), not near
 
-        order = sorted((t for t in TESTS if re.search(t.files, file)), key=place)
+        order = sorted((t for t in self.tests if re.search(t.files, file)), key=place)
         for test in order:
             if test.name in passed:
                 continue
@@ -409,5 +410,7 @@ class Bench:
                 outcome.verdict = "killed" if verdict == "failed" else "time-out"
                 outcome.by, outcome.golden_only = test.name, test.golden
                 break
+        if outcome.verdict == "survived" and len(self.tests) < len(TESTS):
+            outcome.verdict = "waits"
         outcome.seconds = time.monotonic() - begin
         return outcome

@@ -12,6 +12,7 @@ from pathlib import Path
 SSE2, AVX2, AVX512 = "src/kernels/kernels_sse2.cpp", "src/kernels/kernels_avx2.cpp", "src/kernels/kernels_avx512.cpp"
 NEON = "src/kernels/kernels_neon.cpp"
 BODY, Q8, WAVES = "src/kernels/kernels_body.h", "src/kernels/kernels_q8_body.h", "src/kernels/elementary_body.h"
+BLOCKS = "src/kernels/kernels_blocks_body.h"
 SESSION, GENERATION, SAMPLER, MODEL = "src/api/session.cpp", "src/api/generation.cpp", "src/api/sampler.cpp", "src/api/model.cpp"
 
 MUTANTS = [
@@ -97,6 +98,12 @@ MUTANTS = [
     (Q8, "for (size_t i = 0; i < kLanes; i++) total += lanes[i];", "for (size_t i = 1; i < kLanes; i++) total += lanes[i];"),
     (Q8, "if (group_size % 4 != 0) {", "if (group_size % 4 == 1) {"),
     (Q8, "pi_q8_scale(group_size, lane + r)", "pi_q8_scale(group_size, r)"),
+    (BLOCKS, "case 5: upper = codes_shift<-1>(upper); break;", "case 5: upper = codes_shift<-2>(upper); break;"),
+    (BLOCKS, "codes_and(upper, codes_set1(0x30))", "codes_and(upper, codes_set1(0x10))"),
+    (BLOCKS, "T::kKind == BlockKind::kMinimaK ? sub(product, lowest) : add(product, lowest);", "add(product, lowest);"),
+    (BLOCKS, "load_s8(block + PI_Q6K_SCALES + (2 * group + 1) * PI_BYTES + lane)", "load_s8(block + PI_Q6K_SCALES + 2 * group * PI_BYTES + lane)"),
+    (BLOCKS, "part.sums = b.sums + block * b.groups * 2 * kRowBlock + lane;", "part.sums = b.sums + block * b.groups * 2 * kRowBlock;"),
+    (BLOCKS, "sums[1] = quantize_half(x + kHalf, ", "sums[1] = quantize_half(x, "),
     (WAVES, "Wide low = wide_fma(wide_set1(PI_EXP_C2), r, wide_set1(1.0));", "Wide low = wide_add(wide_mul(wide_set1(PI_EXP_C2), r), wide_set1(1.0));"),
     (WAVES, "y = select_less(set1(PI_EXP_MAX), x, set1(__builtin_inff()), y);", ""),
     (WAVES, "return select_less(x, set1(PI_EXP_MIN), zero(), y);", "return y;"),

@@ -149,10 +149,10 @@ class OutOfTime(Exception):
 class Study:
     """Mutants and what became of them."""
 
-    def __init__(self, folder: Path, seed: int, jobs: int, build: Path | None) -> None:
+    def __init__(self, folder: Path, seed: int, jobs: int, build: Path | None, tests: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.seed, self.jobs = folder, seed, jobs
-        self.bench = Bench(folder, jobs, build)
+        self.bench = Bench(folder, jobs, build, tests)
         self.results_folder = folder / "results"
         self.results_folder.mkdir(exist_ok=True)
         self.sources = digest_of(self.bench.tree, "src", "include")
@@ -312,11 +312,11 @@ def report(study: Study, results: list[tuple[Mutant, Outcome]], sample: bool) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    study = Study(arguments.folder.resolve(), arguments.seed, arguments.jobs, arguments.use_build)
+    study = Study(arguments.folder.resolve(), arguments.seed, arguments.jobs, arguments.use_build, arguments.tests)
     begin = time.monotonic()
     study.deadline, study.patience = begin + arguments.seconds, arguments.patience
     study.wanted = re.compile(arguments.files)
-    print(f"seed {arguments.seed}; {len(TESTS)} test programs; sources {study.sources}, tests {study.tests}", flush=True)
+    print(f"seed {arguments.seed}; {len(study.bench.tests)} of {len(TESTS)} test programs; sources {study.sources}, tests {study.tests}", flush=True)
     results: list[tuple[Mutant, Outcome]] = []
     with ThreadPoolExecutor(arguments.jobs, thread_name_prefix=f"worker{arguments.seed}") as pool:
         if arguments.sample:
@@ -349,6 +349,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--files", default="", help="only files whose names this regular expression finds")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="end after so long; the next run goes on from there")
+    parser.add_argument("--tests", default="", help="only test programs whose names this finds; what they do not kill is left to a run without this")
     parser.add_argument("--patience", type=float, default=float("inf"), help="leave a mutant that lives longer to a run without this")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--use-build", type=Path, help="a build of this tree with tests to use, instead of one made for this with -O1")
