@@ -38,6 +38,11 @@ class Test:
     def name(self) -> str:
         return f"{Path(self.script).stem}{'_golden' * self.golden}" if self.script else self.target
 
+    def digest(self, tree: Path) -> str:
+        """Of its own source."""
+        kind, _, subject = self.target.partition("_")
+        return hashlib.sha256((tree / (self.script or f"tests/{kind}/test_{subject}.cpp")).read_bytes()).hexdigest()[:12]
+
     def ran(self, output: str) -> bool:
         """Whether what a passed test printed shows that it has run its cases."""
         return re.search(r"^Ran [1-9]\d* tests?[^\0]*^OK$" if self.script else r"^\[  PASSED  \] [1-9]", output, re.M) is not None

@@ -157,6 +157,8 @@ class Study:
         self.results_folder.mkdir(exist_ok=True)
         self.sources = digest_of(self.bench.tree, "src", "include")
         self.tests = digest_of(self.bench.tree, *TEST_FOLDERS)
+        shared = digest_of(self.bench.tree, "tests/support", "tests/data")
+        self.test_digests = {test.name: f"{shared} {test.digest(self.bench.tree)}" for test in TESTS}
         self.killers: dict[str, Counter[str]] = defaultdict(Counter)
         self.lock = threading.Lock()
         self.deadline, self.patience, self.finished = float("inf"), float("inf"), True
@@ -167,17 +169,14 @@ class Study:
         """What became of it: from an earlier run on the same sources (and, of a survivor without a reason, the same tests), or now."""
         file = self.results_folder / f"{mutant.id}.json"
         passed: list[str] = []
-        if file.exists():
-            kept = json.loads(file.read_text())
-            survivor = kept["outcome"]["verdict"] == "survived" and mutant.key not in self.survivors
-            if kept["outcome"]["verdict"] == "waits":
-                if (kept["sources"], kept["tests"]) == (self.sources, self.tests):
-                    passed = kept["outcome"]["tests_run"]
-                    if self.patience < float("inf"):
-                        self.finished = False
-                        return Outcome(**kept["outcome"])
-            elif kept["sources"] == self.sources and (not survivor or kept["tests"] == self.tests):
-                outcome = Outcome(**kept["outcome"])
+        if file.exists() and (kept := json.loads(file.read_text()))["sources"] == self.sources:
+            outcome = Outcome(**kept["outcome"])
+            lives = outcome.verdict == "survived" and mutant.key not in self.survivors or outcome.verdict == "waits"
+            waits = outcome.verdict == "waits" and self.patience == float("inf")
+            if lives and kept["tests"] != self.tests or waits:
+                passed = [name for name, digest in kept["passed"].items() if digest == self.test_digests.get(name)]
+            else:
+                self.finished = self.finished and outcome.verdict != "waits"
                 with self.lock:
                     self.killers[mutant.file][outcome.by] += 1
                 return outcome
@@ -193,7 +192,7 @@ class Study:
         with self.lock:
             self.killers[mutant.file][outcome.by] += 1
         file.write_text(json.dumps({"sources": self.sources, "tests": self.tests, "mutant": {**asdict(mutant), "text": ""},
-                                    "outcome": asdict(outcome)}, indent=1))
+                                    "outcome": asdict(outcome), "passed": {name: self.test_digests[name] for name in outcome.tests_run}}, indent=1))
         return outcome
 
     def files(self) -> list[str]:

@@ -217,6 +217,51 @@ TEST(Chat, templates_that_are_not_known_are_refused_and_say_what_to_do) {
   EXPECT_EQ(proofinfer_chat_template(world.tokenizer.get()), nullptr);
 }
 
+TEST(Chat, a_template_of_mistral_has_the_beginning_and_refuses_other_orders) {
+  const std::string begin = "{{ bos_token }}",
+                    order = "{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('') }}{% endif %}";
+  const std::string turns =
+      "{% if message['role'] == 'user' %}{{ '[INST] ' + message['content'] + ' [/INST]' }}{% else %}{{ message['content'] + eos_token }}{% "
+      "endif %}";
+  auto name_with = [&](const std::string &first, const std::string &check) {
+    VocabularyFile file;
+    file.chat_template = first + "{% for message in messages %}" + check + turns + "{% endfor %}";
+    const char *name = proofinfer_chat_template(open_vocabulary(file).get());
+    return std::string(name ? name : "");
+  };
+  EXPECT_EQ(name_with(begin, order), "mistral");
+  EXPECT_EQ(name_with("", order), "");
+  EXPECT_EQ(name_with(begin, ""), "");
+}
+
+TEST(Chat, templates_that_trim_take_off_white_space_of_unicode_and_nothing_else) {
+  Tokenizer tokenizer = open_vocabulary(chatml_file());
+  const std::string trimmed = chat_text(tokenizer, {{kUser, "x"}}, 0, "llama3");
+  auto utf8 = [](uint32_t code) {
+    std::string text = code < 0x80    ? ""
+                       : code < 0x800 ? std::string(1, char(0xC0 | code >> 6))
+                                      : std::string{char(0xE0 | code >> 12), char(0x80 | (code >> 6 & 63))};
+    return text + char(code < 0x80 ? code : 0x80 | (code & 63));
+  };
+  std::string all;
+  std::vector<uint32_t> white = {9, 10, 11, 12, 13, 28, 29, 30, 31, 32, 0x85, 0xA0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000};
+  for (uint32_t code = 0x2000; code <= 0x200A; code++) white.push_back(code);
+  for (uint32_t code : white) {
+    const std::string space = utf8(code);
+    all += space;
+    EXPECT_EQ(chat_text(tokenizer, {{kUser, space + "x" + space}}, 0, "llama3"), trimmed) << std::hex << code;
+  }
+  EXPECT_EQ(chat_text(tokenizer, {{kUser, all + "x" + all}}, 0, "llama3"), trimmed);
+  for (uint32_t code :
+       {8, 14, 27, 33, 0x84, 0x86, 0x9F, 0xA1, 0x167F, 0x1681, 0x180E, 0x1FFF, 0x200B, 0x2027, 0x202A, 0x2060, 0x2FFF, 0x3001, 0xFEFF}) {
+    const std::string kept = utf8(code) + "x" + utf8(code);
+    EXPECT_NE(chat_text(tokenizer, {{kUser, kept}}, 0, "llama3").find(kept), std::string::npos) << std::hex << code;
+  }
+  // not characters: a byte that should go on does not
+  for (const char *kept : {"\xE2\x40\x80x", "\xE2\x80\x40x", "x\xE2\x80"})
+    EXPECT_NE(chat_text(tokenizer, {{kUser, kept}}, 0, "llama3").find(kept), std::string::npos);
+}
+
 TEST(Chat, lists_that_a_template_has_no_form_for_are_refused_in_words) {
   Tokenizer tokenizer = open_vocabulary(chatml_file());
   EXPECT_EQ(refusal(tokenizer, {}), "there are 0 messages; expected 1 or more");

@@ -241,6 +241,10 @@ TEST(GgufModel, what_it_says_of_itself) {
   }
   EXPECT_EQ(answer_of(proofinfer_model_metadata_text, model.get(), size_t(0), nullptr, size_t(0), &needed).status, PROOFINFER_E_BUFFER);
   EXPECT_EQ(needed, 5u);
+  char text[100];
+  EXPECT_TRUE(answer_of(proofinfer_model_metadata_key, model.get(), size_t(0), text, sizeof(text), nullptr).ok());
+  EXPECT_TRUE(answer_of(proofinfer_model_metadata_text, model.get(), size_t(0), text, sizeof(text), nullptr).ok());
+  EXPECT_EQ(std::string(text, 5), "llama");
   Model plain = open_model(toy_gguf(plain_toy({"q4_0"}), 1).bytes());
   EXPECT_STREQ(proofinfer_model_get_text(plain.get(), PROOFINFER_MODEL_ELEMENT_TYPE), "q4_0");
   EXPECT_STREQ(proofinfer_model_get_text(plain.get(), PROOFINFER_MODEL_FORMAT), "GGUF version 3");
