@@ -333,10 +333,13 @@ class Bench:
             raise Broken(f"no object is made of {file}")
         return objects
 
+    def _base_folder(self, file: str) -> Path:
+        commands = [self.compiles[source] for source in self._sources_with(file)]
+        return self.folder / "base" / self.built / hashlib.sha256(f"{file} {commands}".encode()).hexdigest()[:16]
+
     def _base_objects(self, file: str, worker: Path) -> list[bytes]:
         """The unchanged objects, compiled in the same way, so that machine code can be compared."""
-        commands = [self.compiles[source] for source in self._sources_with(file)]
-        kept = self.folder / "base" / self.built / hashlib.sha256(f"{file} {commands}".encode()).hexdigest()[:16]
+        kept = self._base_folder(file)
         if not kept.exists():
             objects = self._compile(file, (self.tree / file).read_text(), worker)
             if objects is None:
@@ -351,6 +354,13 @@ class Bench:
             except OSError:  # another has made it meanwhile
                 shutil.rmtree(partial)
         return [path.read_bytes() for path in sorted(kept.iterdir(), key=lambda p: int(p.stem))]
+
+    @staticmethod
+    def _defined(path: Path) -> set[str]:
+        """The symbols that no other object may define."""
+        done = subprocess.run(["nm", "-g", "--defined-only", "--format=posix", str(path)], capture_output=True, check=True)
+        rows = [line.split() for line in done.stdout.decode().splitlines()]
+        return {row[0] for row in rows if row[1] in "TDBR"}
 
     @staticmethod
     def _strip(path: Path) -> None:
@@ -372,6 +382,11 @@ class Bench:
         changed = [(path, self.outputs[source]) for path, bytes_before, source in rows if path.read_bytes() != bytes_before]
         if not changed:
             return Outcome("same code")
+        # A function that is gone would be taken from the unchanged object in the library.
+        for path, _ in changed:
+            gone = self._defined(self._base_folder(file) / path.name) - self._defined(path)
+            if gone:
+                return Outcome("not compiled", by=f"without {min(gone)}")
         outcome = Outcome("survived", tests_run=list(passed))
         own_objects = {test.target: self.test_includers.get(file, set()).intersection(self.links[test.target]) for test in self.tests}
 
