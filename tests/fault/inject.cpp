@@ -22,7 +22,7 @@ struct Plan {
   const char *path = nullptr;
 } g_plan;
 std::atomic<uint64_t> g_seen{0}, g_fired{0};
-std::atomic<int64_t> g_blocks{0};
+std::atomic<int64_t> g_blocks{0}, g_inheritable{0};
 
 // Whether this call, which `fault` concerns, is to fail.
 bool hits(SystemFault fault) {
@@ -47,9 +47,12 @@ uint64_t disarm() {
 
 int64_t held_blocks() { return g_blocks; }
 
+int64_t inheritable_files() { return g_inheritable; }
+
 }  // namespace proofinfer_test
 
 using proofinfer_test::g_blocks;
+using proofinfer_test::g_inheritable;
 using proofinfer_test::g_plan;
 using proofinfer_test::hits;
 using proofinfer_test::SystemFault;
@@ -92,6 +95,7 @@ void *__wrap_mmap(void *address, size_t bytes, int protection, int flags, int fi
 }
 
 int __wrap_open(const char *name, int flags, ...) {
+  if (!(flags & O_CLOEXEC)) g_inheritable++;
   if (hits(SystemFault::kOpen)) return errno = EMFILE, -1;
   va_list arguments;
   va_start(arguments, flags);

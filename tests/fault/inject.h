@@ -35,6 +35,9 @@ uint64_t disarm();
 // Blocks that the library holds at the moment, from all allocators.
 int64_t held_blocks();
 
+// Files that were opened so that a program which is started meanwhile has them too.
+int64_t inheritable_files();
+
 }  // namespace proofinfer_test
 
 #endif

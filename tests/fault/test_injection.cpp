@@ -69,6 +69,7 @@ void sweep(const Entry &entry, const Mode &mode, const char *path = nullptr) {
     EXPECT_EQ(answer.status, fired ? mode.expected : PROOFINFER_OK) << answer;
     entry.after(answer.ok());
     EXPECT_EQ(held_blocks(), before);
+    EXPECT_EQ(inheritable_files(), 0);
     if (testing::Test::HasFailure()) return;
     clean += fired == 0;
   }
