@@ -208,8 +208,7 @@ const Command kConvert = {
     "write a checkpoint in another format",
     {"convert FROM TO [flags]"},
     "Reads a llama2.c checkpoint of any format, or a GGUF file of F32, F16 or BF16 weights, not a packed file, and writes it in another, "
-    "row by row "
-    "in little memory. "
+    "row by row in little memory. "
     "The new file takes its name when it is complete; until then nothing of that name changes. "
     "Version 2 quantizes the weights to 8 bits in groups (Q8_0), a quarter of the size.",
     {{'\0', "to", "FORMAT", "legacy, v1 or v2. Default: v2."},
