@@ -160,9 +160,9 @@ Status Tokenizer::build_words(uint64_t seed, Failure *failure) {
 }
 
 int32_t Tokenizer::find_piece(Bytes bytes) const {
-  for (int32_t id = 0; id < vocab_size() && bytes.count > 0; id++) {
-    Bytes candidate = piece(id);
-    if (candidate.count == bytes.count && memcmp(candidate.data, bytes.data, bytes.count) == 0) return id;
+  for (uint32_t id = 0; id < vocabulary_.count && bytes.count > 0; id++) {
+    Bytes candidate = piece(static_cast<int32_t>(id));
+    if (candidate.count == bytes.count && memcmp(candidate.data, bytes.data, bytes.count) == 0) return static_cast<int32_t>(id);
   }
   return -1;
 }

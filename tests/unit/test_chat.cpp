@@ -234,6 +234,15 @@ TEST(Chat, a_template_of_mistral_has_the_beginning_and_refuses_other_orders) {
   EXPECT_EQ(name_with(begin, ""), "");
 }
 
+TEST(Chat, what_a_template_is_known_by_may_be_its_last_bytes) {
+  VocabularyFile file;
+  file.chat_template =
+      "{{ bos_token }}{% if (m != (loop.index0 % 2 == 0)) %}{{ '[INST] ' + message['content'] + ' [/INST]' }}{% else %}"
+      "{{ message['content'] + eos_token }}";
+  Tokenizer tokenizer = open_vocabulary(file);
+  EXPECT_STREQ(proofinfer_chat_template(tokenizer.get()), "mistral");
+}
+
 TEST(Chat, templates_that_trim_take_off_white_space_of_unicode_and_nothing_else) {
   Tokenizer tokenizer = open_vocabulary(chatml_file());
   const std::string trimmed = chat_text(tokenizer, {{kUser, "x"}}, 0, "llama3");
