@@ -202,6 +202,25 @@ TEST(Tokenizer, encode_equals_the_direct_algorithm_on_long_runs_with_one_score) 
   }
 }
 
+TEST(Tokenizer, encode_equals_the_direct_algorithm_on_pieces_that_differ_behind_eight_equal_bytes) {
+  Random random{6};
+  for (int round = 0; round < 60; round++) {
+    const bool ends_equal = round % 2 != 0;
+    auto joined = [&](const std::string &equal, const std::string &other) { return ends_equal ? other + equal : equal + other; };
+    std::vector<Piece> pieces = small_vocabulary({});
+    for (const char *letter : {"a", "b", "c"}) pieces.push_back({letter, 0.0f});
+    for (size_t length = 2; length <= 8; length++) pieces.push_back({std::string(length, 'a'), 9.0f});
+    for (int i = 0; i < 40; i++)
+      pieces.push_back({joined("aaaaaaaa", random_text(&random, "abc", 1 + random.below(4))), float(random.below(8))});
+    SlowTokenizer slow{pieces};
+    Tokenizer fast = open_pieces(pieces);
+    for (int text_round = 0; text_round < 20; text_round++) {
+      std::string text = joined("aaaaaaaa", random_text(&random, "abc", 6));
+      ASSERT_EQ(encode(fast, text), slow.encode(text, 0)) << "round " << round << " text " << text;
+    }
+  }
+}
+
 TEST(Tokenizer, encode_equals_the_direct_algorithm_on_a_real_vocabulary) {
   PROOFINFER_MODEL_OR_SKIP(path, "tok512.bin");
   Tokenizer fast = open_tokenizer(path, 512);
