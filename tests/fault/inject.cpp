@@ -22,7 +22,7 @@ struct Plan {
   const char *path = nullptr;
 } g_plan;
 std::atomic<uint64_t> g_seen{0}, g_fired{0};
-std::atomic<int64_t> g_blocks{0}, g_inheritable{0};
+std::atomic<int64_t> g_blocks{0}, g_inheritable{0}, g_longest_read{0};
 
 // Whether this call, which `fault` concerns, is to fail.
 bool hits(SystemFault fault) {
@@ -49,10 +49,13 @@ int64_t held_blocks() { return g_blocks; }
 
 int64_t inheritable_files() { return g_inheritable; }
 
+int64_t longest_read() { return g_longest_read; }
+
 }  // namespace proofinfer_test
 
 using proofinfer_test::g_blocks;
 using proofinfer_test::g_inheritable;
+using proofinfer_test::g_longest_read;
 using proofinfer_test::g_plan;
 using proofinfer_test::hits;
 using proofinfer_test::SystemFault;
@@ -110,6 +113,9 @@ int __wrap_fstat(int file, struct stat *information) {
 }
 
 ssize_t __wrap_pread(int file, void *to, size_t bytes, off_t offset) {
+  // Threads may read at once: the longer one stays.
+  for (int64_t seen = g_longest_read; seen < int64_t(bytes) && !g_longest_read.compare_exchange_weak(seen, int64_t(bytes));) {
+  }
   if (hits(SystemFault::kRead)) return errno = EIO, -1;
   if (hits(SystemFault::kReadInterrupted)) return errno = EINTR, -1;
   if (hits(SystemFault::kReadEnd)) return 0;

@@ -38,6 +38,9 @@ int64_t held_blocks();
 // Files that were opened so that a program which is started meanwhile has them too.
 int64_t inheritable_files();
 
+// The most bytes that one pread was asked for.
+int64_t longest_read();
+
 }  // namespace proofinfer_test
 
 #endif

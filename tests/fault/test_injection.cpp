@@ -236,6 +236,19 @@ TEST(FaultInjection, opening_and_writing_a_packed_file) {
   sweep(memory.entry("open packed from memory", packed), kAllocationModes);
 }
 
+// Between the parts of a file a cancel is seen.
+TEST(FaultInjection, a_packed_file_is_read_in_parts_of_sixteen_megabytes_at_most) {
+  ScratchFile from(legacy_checkpoint({512, 1024, 2, 8, 8, 3000, 8}, 1)), to(std::vector<uint8_t>{});
+  ASSERT_TRUE(answer_of(proofinfer_convert, from.path().data(), from.path().size(), to.path().data(), to.path().size(),
+                        PROOFINFER_FORMAT_PACKED, 0, nullptr)
+                  .ok());
+  ASSERT_GT(fs::file_size(to.path()), uintmax_t(20) << 20);
+  Options options = make_options();
+  set(options, "map", 0);
+  ASSERT_TRUE(open_model(to.path(), options.get()));
+  EXPECT_EQ(longest_read(), int64_t(16) << 20);
+}
+
 TEST(FaultInjection, a_file_that_is_truncated_or_removed_while_it_is_read) {
   const std::vector<uint8_t> bytes = version2_checkpoint(kShape, 1, 2);
   const std::string path = ScratchFile(bytes).path();
