@@ -234,11 +234,12 @@ TEST(Chat, a_template_of_mistral_has_the_beginning_and_refuses_other_orders) {
   EXPECT_EQ(name_with(begin, ""), "");
 }
 
+// Behind a byte that it begins with, too.
 TEST(Chat, what_a_template_is_known_by_may_be_its_last_bytes) {
   VocabularyFile file;
   file.chat_template =
       "{{ bos_token }}{% if (m != (loop.index0 % 2 == 0)) %}{{ '[INST] ' + message['content'] + ' [/INST]' }}{% else %}"
-      "{{ message['content'] + eos_token }}";
+      "{{{ message['content'] + eos_token }}";
   Tokenizer tokenizer = open_vocabulary(file);
   EXPECT_STREQ(proofinfer_chat_template(tokenizer.get()), "mistral");
 }
