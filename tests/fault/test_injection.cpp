@@ -67,6 +67,7 @@ void sweep(const Entry &entry, const Mode &mode, const char *path = nullptr) {
     const Answer answer = entry.attempt();
     const uint64_t fired = disarm();
     EXPECT_EQ(answer.status, fired ? mode.expected : PROOFINFER_OK) << answer;
+    EXPECT_EQ((": " + answer.message).find(": : "), std::string::npos) << "what could not be had is not named: " << answer;
     entry.after(answer.ok());
     EXPECT_EQ(held_blocks(), before);
     EXPECT_EQ(inheritable_files(), 0);
