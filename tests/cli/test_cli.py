@@ -29,6 +29,7 @@ MODELS = os.environ.get("PROOFINFER_MODELS") or os.path.join(os.path.dirname(ROO
 STORIES = os.path.join(MODELS, "stories260K.bin")
 TOK512 = os.path.join(MODELS, "tok512.bin")
 GOLDEN = os.path.join(ROOT, "tests", "data", "golden", "cli_stories260K.json")
+HELP = os.path.join(ROOT, "tests", "data", "cli_help.txt")
 MAN_PAGE = os.path.join(ROOT, "docs", "man", "proofinfer.1")
 COMMANDS = ["generate", "chat", "score", "tokenize", "inspect", "convert", "bench", "selftest"]
 LLAMA = "\N{LLAMA}".encode()
@@ -216,6 +217,17 @@ class Generate(Case):
         model = self.saying(b"abc")
         self.assertEqual(self.succeed(model, "-i", "", "-n", "3"), b"abc\n")
 
+    def test_rates_are_of_the_time_that_passed(self):
+        model = self.saying(b"abc")
+        for flags in ([], ["--stop-string", "zz"]):
+            begin = time.monotonic()
+            shown = run(model, "-n", "60", "-v", *flags).stderr.decode()
+            seconds = time.monotonic() - begin
+            rates = [float(rate) for rate in re.findall(r"tokens, ([\d.]+) tok/s", shown)]
+            self.assertEqual(len(rates), 2, shown)
+            self.assertGreaterEqual(rates[0], 1 / seconds - 0.05)
+            self.assertGreaterEqual(rates[1], 60 / seconds - 0.05)
+
     def test_verbose_tells_the_timing_on_the_standard_error_only(self):
         model = self.saying(b"abc")
         done = run(model, "-n", "6", "-v", "--threads", "2")
@@ -332,6 +344,8 @@ class TokenizerSearch(Case):
         done = run(self.model, "-z", self.path("big.bin"), "-n", "3")
         self.assertEqual((done.returncode, done.stdout), (0, b"abc\n"))
         self.assertIn(b"has 261 pieces and the model 260", done.stderr)
+        self.assertEqual(run(self.model, "-z", self.path("big.bin"), "-n", "3", "-q").stderr, b"")
+        self.assertEqual(run(self.model, "-z", self.path("tokenizer.bin"), "-n", "3").stderr, b"")
 
     def test_named_one_that_is_too_small_is_an_error_with_both_numbers(self):
         chain_model.write_tokenizer(self.path("small.bin"), ())
@@ -362,7 +376,8 @@ class Usage(Case):
             ([model, "-s", "-1"], ["-s", "-1"]),
             ([model, "-s", "18446744073709551616"], ["-s"]),
             ([model, "-m", "sing"], ["-m", "sing"]),
-            ([model, "--threads", "0"], ["--threads", "0"]),
+            ([model, "--threads", "0"], ["--threads", "from 1 up,", "0"]),
+            ([model, "--context", "0"], ["--context", "from 1 up,", "0"]),
             ([model, "--threads", "-1"], ["--threads", "-1"]),
             ([model, "--isa", "mmx"], ["--isa", "mmx"]),
             ([model, "--stop", "1,x"], ["--stop", "x"]),
@@ -637,6 +652,14 @@ class Chat(Case):
         for steps, answer in ((first + second, b"H\n"), (first + second - 1, b"\n")):
             out = self.succeed("chat", model, "-y", "system", "-n", str(steps), "-q", stdin=b"x\n" * 3)
             self.assertEqual(out, b"User: Assistant: Hi\nUser: Assistant: " + answer, steps)
+
+    def test_a_turn_that_ends_within_the_prompt_starts_a_line_as_the_reference_does(self):
+        h = byte_token(ord("H"))
+        model = self.world({byte_token(ord("N")): EOS, byte_token(ord("]")): h, h: EOS})
+        arguments = ["chat", model, "-y", "", "-i", "x"]
+        # "[INST] x [/INST]": behind each N the most probable token is the end of the turn; <unk> is what the reference prints behind one.
+        self.assertEqual(self.succeed(*arguments, "--raw-pieces").split(b"User: ")[0], b"Assistant: \n\nH\n<unk>")
+        self.assertEqual(self.succeed(*arguments).split(b"User: ")[0], b"Assistant: H\n")
 
     @needs_models
     def test_random_numbers_are_drawn_as_the_reference_draws_them(self):
@@ -1003,7 +1026,13 @@ class Convert(Case):
             self.assertEqual(before.read(), after.read())
         done = run("convert", model, v2)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b"group size 2\n"))
-        self.assertEqual(json.loads(self.succeed("inspect", v2, "--json"))["element_type"], "q8_0")
+        found = json.loads(self.succeed("inspect", v2, "--json"))
+        self.assertEqual((found["element_type"], found["group_size"]), ("q8_0", 2))
+        for tensor in found["tensors"]:
+            self.assertEqual((tensor["type"], tensor["is_quantized"]), ("f32", False) if "norm" in tensor["name"] else ("q8_0", True))
+        for flags in (["-q"], ["--group-size", "2"], ["--group-size", "2", "-q"], ["--to", "v1"]):
+            done = run("convert", model, self.path("quiet.bin"), *flags)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b""), flags)
 
     def test_refuses_a_group_that_does_not_divide_and_leaves_no_file(self):
         model = self.saying(b"abc", seq_len=32)
@@ -1082,6 +1111,51 @@ class InspectAndBench(Case):
         for tensor in tensors:
             self.assertRegex(table, r"(?m)^%s .* %d +%d$" % (re.escape(tensor["name"]), tensor["file_offset"], tensor["file_bytes"]))
 
+    def test_inspect_table_says_what_the_json_says(self):
+        model = self.saying(b"abc", seq_len=32)
+        found = json.loads(self.succeed("inspect", model, "--json"))
+        sizes = dict(found, session=found["session"]["memory_bytes"])
+        bytes_of = {key: r"%d bytes \(\d[\d.]* [kM]?B\)" % sizes[key] for key in ("file_bytes", "weight_bytes", "memory_bytes", "session")}
+        lines = [
+            ("file", re.escape(model)), ("format", "llama2.c legacy"), ("element type", "f32"), ("dimension", "4"), ("hidden dimension", "2"),
+            ("layers", "1"), ("heads", "1"), ("key and value heads", "1"), ("head size", "4"), ("vocabulary", "260"), ("context", "32"),
+            ("quantization group", "0"), ("parameters", "2180"), ("weights are", "in memory"), ("classifier", "has weights of its own"),
+            ("file", bytes_of["file_bytes"]), ("weights in memory", bytes_of["weight_bytes"]), ("model in memory", bytes_of["memory_bytes"]),
+            ("one session", bytes_of["session"] + " for 32 positions"),
+        ]
+        tensors = """
+tensor                   type   rows x columns     file offset      file bytes
+token_embedding           f32          260 x 4              28            4160
+layers.0.attention_norm   f32                4            4188              16
+layers.0.wq               f32            4 x 4            4204              64
+layers.0.wk               f32            4 x 4            4268              64
+layers.0.wv               f32            4 x 4            4332              64
+layers.0.wo               f32            4 x 4            4396              64
+layers.0.ffn_norm         f32                4            4460              16
+layers.0.w1               f32            2 x 4            4476              32
+layers.0.w2               f32            4 x 2            4508              32
+layers.0.w3               f32            2 x 4            4540              32
+final_norm                f32                4            4572              16
+rope_tables               f32           32 x 4            4588             512
+classifier                f32          260 x 4            5100            4160
+"""
+        whole = "".join("%-22s%s\n" % line for line in lines) + re.escape(tensors)
+        self.assertRegex(self.succeed("inspect", model).decode(), r"\A%s\Z" % whole)
+
+    def test_json_keeps_every_character_and_replaces_every_other_byte(self):
+        model = self.saying(b"abc")
+        kept = "\x7f \x80\u07ff\u0800\ud7ff\ue000\uffff\U00010000\U0003ffff\U00040000\U000fffff\U00100000\U0010ffff \t\r\x01"
+        wrong = [b"\x80", b"\xbf", b"\xc0\x80", b"\xc1\xbf", b"\xc2", b"\xc2\x7f", b"\xe0\x9f\xbf", b"\xed\xa0\x80", b"\xe1\x80", b"\xe1\x80\x7f",
+                 b"\xf0\x8f\xbf\xbf", b"\xf4\x90\x80\x80", b"\xf1\x80\x80", b"\xf1\x80\x80\xc0", b"\xf5\x80\x80\x80", b"\xff"]
+        odd = os.path.join(self.folder.encode(), kept.encode() + b"|".join(wrong))
+        os.rename(model, odd)
+        name = json.loads(self.succeed("inspect", odd, "--json"))["file"][len(self.folder) + 1:]
+        self.assertEqual(name[:len(kept)], kept)
+        for found, bytes_given in zip(name[len(kept):].split("|"), wrong, strict=True):
+            # One for each byte that is not ASCII: a character that ends too soon is no character.
+            expected = "".join(chr(byte) if byte < 0x80 else "\ufffd" for byte in bytes_given)
+            self.assertEqual(found, expected, bytes_given)
+
     def test_json_parses_whatever_the_file_is_called(self):
         model = self.saying(b"abc")
         odd = os.path.join(self.folder.encode(), b'odd "name"\n\\ \xff.bin')
@@ -1100,6 +1174,33 @@ class InspectAndBench(Case):
             self.assertGreater(figure["median"], 0, key)
             self.assertTrue(min(figure["runs"]) <= figure["median"] <= max(figure["runs"]), key)
         self.assertEqual(len(found["figures"]["decode_tokens_per_second"]["runs"]), 3)
+
+    def test_bench_measures_five_times_unless_told(self):
+        model = self.saying(b"abc", seq_len=64)
+        found = json.loads(self.succeed("bench", model, "--json", "--no-bounds"))
+        self.assertEqual((found["repeats"], len(found["figures"]["prefill_tokens_per_second"]["runs"])), (5, 5))
+
+    def number(self, text):
+        """A figure of the table and half a unit of its last digit."""
+        self.assertRegex(text, r"^\d+(\.\d+)?$")
+        return float(text), 0.5 * 10.0 ** -len(text.partition(".")[2])
+
+    def test_bench_table_has_medians_between_the_lowest_and_the_highest(self):
+        model = self.saying(b"abc", seq_len=64)
+        table = self.succeed("bench", model, "--repeats", "2", "--prompt-tokens", "4", "--decode-tokens", "4").decode()
+        lines = {line[:21].rstrip(): line[21:] for line in table.split("\n\n")[1].splitlines()}
+        self.assertEqual(lines.pop("").split(), ["median", "lowest", "highest"])
+        units = {"load": "s", "load rate": "GB/s", "prefill": "tok/s", "decode": "tok/s", "memory read": "GB/s", "multiply and add": "GFLOP/s"}
+        for label, unit in units.items():
+            self.assertRegex(lines[label], r"^( +[\d.]+){3}  %s$" % unit)
+            (median, error), (low, _), (high, _) = map(self.number, lines[label].split()[:3])
+            # Of two runs it lies in the middle.
+            self.assertLessEqual(low, high)
+            self.assertLessEqual(abs(median - (low + high) / 2), 2.01 * max(error, self.number(lines[label].split()[2])[1]), lines[label])
+        for label in ("peak memory, loaded", "session memory", "peak memory", "read per token"):
+            self.assertRegex(lines[label], r"^ +[\d.]+ {24}MB$")
+        share = self.number(lines["decode of the bound"].strip())[0]
+        self.assertEqual("measuring error" in table, share > 1.02, table)
 
     def test_bench_table_and_clipping(self):
         model = self.saying(b"abc", seq_len=64)
@@ -1125,9 +1226,21 @@ class InspectAndBench(Case):
         self.assertEqual(self.succeed("selftest", "-q"), b"")
 
 
+def all_help():
+    """What every command says of itself."""
+    shown = b""
+    for words in ([], *([command] for command in COMMANDS)):
+        shown += b"$ proofinfer %s\n%s\n" % (" ".join(["help", *words]).encode(), run("help", *words).stdout)
+    return shown.decode()
+
+
 class Help(Case):
     def help_of(self, command):
         return self.succeed("help", command).decode()
+
+    def test_texts_are_those_that_were_looked_at(self):
+        with open(HELP, encoding="utf-8") as file:
+            self.assertEqual(all_help(), file.read(), "if it is as it should be: test_cli.py --record-help")
 
     def flags_in(self, text):
         """Every flag that a line of the section Flags begins with, letters and names."""
@@ -1232,4 +1345,8 @@ if __name__ == "__main__":
     if not HAVE_MODELS:
         print(SKIP_REASON)
         sys.stdout.flush()
+    if sys.argv[1:] == ["--record-help"]:
+        with open(HELP, "w", encoding="utf-8") as file:
+            file.write(all_help())
+        sys.exit(0)
     unittest.main(verbosity=1)

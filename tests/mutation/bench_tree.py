@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+MODELS = Path(os.environ.get("PROOFINFER_MODELS") or ROOT.parent / "shared" / "models")
 SMALL_FIGURES = "All/Golden.*/f32_head_size_2:All/Golden.*/q80_gs16"
 
 
@@ -133,14 +134,17 @@ def asleep(session: int) -> bool:
     return True
 
 
-def run(command: list[str], cwd: Path, seconds: float | None = None, environment: dict[str, str] | None = None) -> tuple[str, str]:
-    """("ok", "failed" or "time-out", what it printed). seconds: of CPU; deadlocks end when as many seconds and 20 more have gone by in sleep."""
+def run(
+    command: list[str], cwd: Path, seconds: float | None = None, environment: dict[str, str] | None = None, addresses: int = 64 << 30
+) -> tuple[str, str]:
+    """("ok", "failed" or "time-out", what it printed). seconds: of CPU; deadlocks end when as many seconds and 20 more have gone by in sleep.
+    addresses: bytes that the process may map, so that a mutant's wild allocation does not take the machine; 0: any."""
 
     def limit() -> None:
         if seconds is not None:
             resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 1))
-        # A mutant's wild allocation must not take the machine.
-        resource.setrlimit(resource.RLIMIT_AS, (64 << 30, 64 << 30))
+        if addresses:
+            resource.setrlimit(resource.RLIMIT_AS, (addresses, addresses))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored in what a shell runs in the background
 
@@ -185,12 +189,18 @@ class Outcome:
     seconds: float = 0.0
 
 
+SANITIZERS = "-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
+SANITIZER_OPTIONS = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:hard_rss_limit_mb=8192"}
+
+
 class Bench:
     """The tree, copied and built once, and what is needed to build a mutant of it."""
 
-    def __init__(self, folder: Path, jobs: int, build: Path | None = None, tests: str = "") -> None:
-        """build: a build folder of this very tree to use; without it a copy, brought up to date, is built with -O1. tests: those with such names alone."""
-        self.tests = [test for test in TESTS if re.search(tests, test.name)]
+    def __init__(self, folder: Path, jobs: int, build: Path | None = None, tests: str = "", sanitized: bool = False) -> None:
+        """build: a build folder of this very tree to use; without it a copy, brought up to date, is built with -O1. tests: those with such names alone.
+        sanitized: built with AddressSanitizer and UndefinedBehaviorSanitizer."""
+        self.tests, self.sanitized = [test for test in TESTS if re.search(tests, test.name)], sanitized
+        folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.tree, self.build = folder, folder / "tree", folder / "build"
         self.lock = threading.Lock()
         if build is not None:
@@ -217,10 +227,11 @@ class Bench:
 
     def _configure(self) -> None:
         flags = ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS_DEBUG=-O1", "-DCMAKE_CXX_FLAGS_DEBUG=-O1", "-DPROOFINFER_BUILD_TESTS=ON"]
+        if self.sanitized:  # gcc takes three times as long
+            flags += ["-DCMAKE_C_COMPILER=clang", "-DCMAKE_CXX_COMPILER=clang++", f"-DCMAKE_C_FLAGS={SANITIZERS}", f"-DCMAKE_CXX_FLAGS={SANITIZERS}"]
         if shutil.which("ld.lld"):  # some forty links a mutant
             flags.append("-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld")
-        models = Path(os.environ.get("PROOFINFER_MODELS", ROOT.parent / "shared" / "models"))
-        flags.append(f"-DPROOFINFER_DEFAULT_MODELS={models}")
+        flags.append(f"-DPROOFINFER_DEFAULT_MODELS={MODELS}")
         self._must_work(["cmake", "-S", str(self.tree), "-B", str(self.build), "-G", "Ninja", *flags])
 
     def _must_work(self, command: list[str]) -> None:
@@ -290,10 +301,13 @@ class Bench:
 
     def _run_test(self, test: Test, program: Path, seconds: float) -> tuple[str, str]:
         path = str(self.build / program)
-        environment = {"GTEST_FAIL_FAST": "1", "PROOFINFER_QUICK_FIGURES": "1", "PROOFINFER_PROGRAM": path, **dict(test.environment)}
+        environment = {"GTEST_FAIL_FAST": "1", "PROOFINFER_QUICK_FIGURES": "1", "PROOFINFER_PROGRAM": path, "PROOFINFER_MODELS": str(MODELS)}
+        environment.update(test.environment)
         if os.access("/dev/shm", os.W_OK):
             environment["TMPDIR"] = "/dev/shm"  # the disk's fsync is most of what some tests wait for
         command = ["python3", "-B", str(self.tree / test.script)] if test.script else [path]
+        if self.sanitized:  # whose shadow takes most addresses
+            return run([*command, *test.arguments], self.build, seconds, {**environment, **SANITIZER_OPTIONS}, addresses=0)
         return run([*command, *test.arguments], self.build, seconds, environment)
 
     # --- mutants
@@ -394,7 +408,8 @@ class Bench:
             near = any(word in test.name for word in Path(file).stem.split("_") if len(word) > 3) or "src/" not in test.files
             return test.golden, bool(own_objects[test.target]), first.index(test.name) if test.name in first else len(first), not near
 
-        order = sorted((t for t in self.tests if re.search(t.files, file)), key=place)
+        of_program = file.startswith("src/cli/")  # which the scripts run; the test programs have the library alone
+        order = sorted((t for t in self.tests if bool(t.script) == of_program and re.search(t.files, file)), key=place)
         for test in order:
             if test.name in passed:
                 continue

@@ -6,8 +6,9 @@
 
 Mutants come from PyPI's universalmutator (tried: 1.14.1), for every file of src/ that is of no one instruction set, drawn at random with the printed
 seed, more of a longer file; and from by_hand.py, for the instruction sets and the interface. One that gives the same machine code as the unchanged
-file is no mutant and is drawn again, as is one that does not compile; one written by hand must do both. Results are kept in build/mutation/results:
-a run that was ended goes on where it was. survivors.txt says for each known survivor why no test can kill it.
+file is no mutant and is drawn again, as is one that does not compile; one written by hand must do both. What survives meets the same tests once more,
+built with AddressSanitizer and UndefinedBehaviorSanitizer, as CI does. Results are kept in build/mutation/results: a run that was ended goes on where it
+was. survivors.txt says for each known survivor why no test can kill it.
 Exit code 0: every limit holds; 1: not; 2: something that must work does not; 3: not finished.
 """
 
@@ -23,7 +24,7 @@ import threading
 import time
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import by_hand
@@ -153,6 +154,8 @@ class Study:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.seed, self.jobs = folder, seed, jobs
         self.bench = Bench(folder, jobs, build, tests)
+        self.sanitized: Bench | None = None
+        self.sanitized_lock = threading.Lock()
         self.results_folder = folder / "results"
         self.results_folder.mkdir(exist_ok=True)
         self.sources = digest_of(self.bench.tree, "src", "include")
@@ -161,7 +164,7 @@ class Study:
         self.test_digests = {test.name: f"{shared} {test.digest(self.bench.tree)}" for test in TESTS}
         self.killers: dict[str, Counter[str]] = defaultdict(Counter)
         self.lock = threading.Lock()
-        self.deadline, self.patience, self.finished = float("inf"), float("inf"), True
+        self.deadline, self.patience, self.finished, self.sanitize = float("inf"), float("inf"), True, True
         self.survivors = read_survivors()
         self.wanted = re.compile("")
 
@@ -185,8 +188,10 @@ class Study:
             raise OutOfTime
         with self.lock:
             first = [name for name, _ in self.killers[mutant.file].most_common() if name]
-        worker = self.folder / "workers" / threading.current_thread().name
-        outcome = self.bench.judge(mutant.file, mutant.text, worker, first, passed, self.patience)
+        worker = Path("workers") / threading.current_thread().name
+        outcome = self.bench.judge(mutant.file, mutant.text, self.folder / worker, first, passed, self.patience)
+        if outcome.verdict == "survived" and mutant.key not in self.survivors and self.sanitize:
+            outcome = self.judge_sanitized(mutant, worker, outcome)
         if outcome.verdict == "waits":
             self.finished = False
         with self.lock:
@@ -194,6 +199,16 @@ class Study:
         file.write_text(json.dumps({"sources": self.sources, "tests": self.tests, "mutant": {**asdict(mutant), "text": ""},
                                     "outcome": asdict(outcome), "passed": {name: self.test_digests[name] for name in outcome.tests_run}}, indent=1))
         return outcome
+
+    def judge_sanitized(self, mutant: Mutant, worker: Path, survived: Outcome) -> Outcome:
+        """Whether the sanitizers stop what no test has told."""
+        with self.sanitized_lock:
+            if self.sanitized is None:
+                self.sanitized = Bench(self.folder / "sanitized", self.jobs, sanitized=True)
+        outcome = self.sanitized.judge(mutant.file, mutant.text, self.folder / "sanitized" / worker, [], [], float("inf"))
+        if outcome.verdict not in ("killed", "time-out"):
+            return survived
+        return replace(survived, verdict=outcome.verdict, by=f"{outcome.by} (sanitized)", golden_only=outcome.golden_only)
 
     def files(self) -> list[str]:
         """The sources that mutants are drawn from."""
@@ -315,6 +330,7 @@ def run(arguments: argparse.Namespace) -> int:
     begin = time.monotonic()
     study.deadline, study.patience = begin + arguments.seconds, arguments.patience
     study.wanted = re.compile(arguments.files)
+    study.sanitize = not arguments.sample  # whose limit does without what takes minutes to build
     print(f"seed {arguments.seed}; {len(study.bench.tests)} of {len(TESTS)} test programs; sources {study.sources}, tests {study.tests}", flush=True)
     results: list[tuple[Mutant, Outcome]] = []
     with ThreadPoolExecutor(arguments.jobs, thread_name_prefix=f"worker{arguments.seed}") as pool:
