@@ -253,6 +253,60 @@ class Generate(Case):
         self.assertTrue(done.stderr.startswith(b"proofinfer: "), done.stderr)
 
 
+class Quota(Case):
+    """A container's limit of processors bounds the threads. Told with files put over the system's own in a mount namespace."""
+
+    def threads(self, groups, files):
+        """How many there are where /proc/self/cgroup has these lines and /sys/fs/cgroup these files. None: no namespace is to be had."""
+        model = self.saying(b"abc")
+        mount = tempfile.mkdtemp(dir=self.folder)
+        for name, text in files.items():
+            path = os.path.join(mount, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="ascii") as file:
+                file.write(text)
+        with open(self.path("groups"), "w", encoding="ascii") as file:
+            file.write(groups)
+        inside = 'mount --bind "$1" /proc/$$/cgroup && mount --bind "$2" /sys/fs/cgroup || exit 77; shift 2; exec "$@"'
+        shell = ["sh", "-c", inside, "sh", self.path("groups"), mount, PROGRAM, model, "-n", "3", "-v"]
+        for user in ([], ["--user", "--map-root-user"]):
+            done = subprocess.run(["unshare", "--mount", *user, *shell], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            if done.returncode == 0:
+                return int(re.search(rb"threads: (\d+);", done.stderr).group(1))
+            self.assertIn(done.returncode, (1, 77), done)
+        return None
+
+    def test_the_smallest_quota_above_bounds_the_threads(self):
+        every = len(os.sched_getaffinity(0))
+        if every < 2 or self.threads("", {}) is None:
+            self.skipTest("SKIPPED[namespaces]: two processors and leave to mount over files are needed")
+        two = "cpu,cpuacct/g/cpu.cfs_"
+        cases = [
+            (every, "0::/\n", {}),
+            (every, "0::/\n", {"cpu.max": "max 100000\n"}),
+            (every, "0::/\n", {"cpu.max": "%d00000 100000\n" % every}),
+            (every, "0::/\n", {"cpu.max": "100000\n"}),
+            (every, "0::/\n", {"cpu.max": "100000 0\n"}),
+            (1, "0::/\n", {"cpu.max": "100000 100000\n"}),
+            (1, "0::/\n", {"cpu.max": "30000 100000\n"}),
+            (1, "0::/\n", {"cpu.max": "199999 100000\n"}),
+            (1, "0::/a/b\n", {"a/b/cpu.max": "100000 100000\n"}),
+            (1, "0::/a/b/\n", {"a/b/cpu.max": "max 100000\n", "a/cpu.max": "100000 100000\n"}),
+            (1, "0::/a/b\n", {"cpu.max": "50000 50000\n"}),
+            (every, "0::/a\n", {"b/cpu.max": "100000 100000\n"}),
+            (1, "0::/a\n", {"unified/a/cpu.max": "100000 100000\n"}),
+            (1, "no group\n1:name=systemd:/x\n0::/a\n", {"a/cpu.max": "100000 100000\n"}),
+            (1, "4:cpu,cpuacct:/g\n", {two + "quota_us": "100000\n", two + "period_us": "100000\n"}),
+            (1, "4:cpuacct,cpu:/g\n", {"cpu/g/cpu.cfs_quota_us": "150000\n", "cpu/g/cpu.cfs_period_us": "100000\n"}),
+            (every, "4:cpu,cpuacct:/g\n", {two + "quota_us": "-1\n", two + "period_us": "100000\n"}),
+            (every, "4:cpu,cpuacct:/g\n", {two + "quota_us": "100000\n"}),
+            (every, "4:cpuset:/g\n", {"cpuset/g/cpu.cfs_quota_us": "100000\n", "cpuset/g/cpu.cfs_period_us": "100000\n"}),
+        ]
+        for wanted, groups, files in cases:
+            with self.subTest(groups=groups, files=files):
+                self.assertEqual(self.threads(groups, files), wanted)
+
+
 class Utf8(Case):
     def test_raw_pieces_drop_single_bytes_that_cannot_be_printed(self):
         model = self.saying(b"a" + LLAMA + b"\n\x1b\x7f")
@@ -1089,7 +1143,9 @@ class Convert(Case):
 class InspectAndBench(Case):
     def test_inspect_json_has_shape_sizes_and_tensors(self):
         model = self.saying(b"abc", seq_len=32)
-        found = json.loads(self.succeed("inspect", model, "--json"))
+        told = self.succeed("inspect", model, "--json")
+        self.assertTrue(told.startswith(b"{\n") and told.endswith(b"\n}\n"), told)
+        found = json.loads(told)
         wanted = {"dim": 4, "hidden_dim": 2, "n_layers": 1, "n_heads": 1, "n_kv_heads": 1, "head_size": 4, "vocab_size": 260, "seq_len": 32,
                   "shared_classifier": False, "group_size": 0, "file_bytes": os.path.getsize(model), "file": model}
         self.assertEqual({key: found[key] for key in wanted}, wanted)
@@ -1201,6 +1257,13 @@ classifier                f32          260 x 4            5100            4160
             self.assertRegex(lines[label], r"^ +[\d.]+ {24}MB$")
         share = self.number(lines["decode of the bound"].strip())[0]
         self.assertEqual("measuring error" in table, share > 1.02, table)
+
+    def test_bounds_are_of_work_that_was_done(self):
+        """Far above what one thread of any machine reads or computes lies what takes no time."""
+        model = self.saying(b"abc", seq_len=64)
+        figures = json.loads(self.succeed("bench", model, "--json", "--repeats", "1", "--threads", "1"))["figures"]
+        self.assertLess(figures["multiply_add_gigaflops"]["median"], 2000)
+        self.assertLess(figures["read_gigabytes_per_second"]["median"], 5000)
 
     def test_bench_table_and_clipping(self):
         model = self.saying(b"abc", seq_len=64)
