@@ -194,6 +194,8 @@ TEST(GgufModel, what_it_says_of_itself) {
   file.add("a.text", "x\n");
   file.add("a.float", 0.1f);
   file.add_number("a.i8", kI8, int8_t(-3));
+  file.add_number("a.i64", kI64, -(int64_t(1) << 40));
+  file.add_number("a.f64", kF64, 0.1);
   file.add_array("a.numbers", kI32, std::vector<int32_t>{1, -2, 3});
   file.add("a.many", std::vector<std::string>(9, std::string(100, 'y')));
   file.add("a.long", std::string(8191, 'x') + "\xE2\x96\x81");
@@ -229,9 +231,9 @@ TEST(GgufModel, what_it_says_of_itself) {
   const std::string piece = "\"" + std::string(64, 'y') + "... (100 bytes)\"";
   std::string many = "[" + piece;
   for (int i = 1; i < 8; i++) many += ", " + piece;
-  const std::vector<std::string> last(values.end() - 6, values.end());
+  const std::vector<std::string> last(values.end() - 8, values.end());
   EXPECT_EQ(values[0], "llama");
-  EXPECT_EQ(last, (std::vector<std::string>{"x\n", "0.100000001", "-3", "[1, -2, 3]", many + ", ...] (9 of string)",
+  EXPECT_EQ(last, (std::vector<std::string>{"x\n", "0.100000001", "-3", "-1099511627776", "0.10000000000000001", "[1, -2, 3]", many + ", ...] (9 of string)",
                                             std::string(8191, 'x') + "... (8194 bytes)"}));
   size_t needed = 0;
   for (size_t index : {file.keys.size(), SIZE_MAX}) {
@@ -289,6 +291,32 @@ TEST(GgufModel, a_state_belongs_to_its_weights_types_and_constants) {
   GgufFile file = toy_gguf(small_toy(), 2);
   file.tensor("blk.0.attn_q.weight")->type = 30;  // the same bits as another 16-bit type
   EXPECT_EQ(restores(file), PROOFINFER_E_ARGUMENT);
+}
+
+// The same weights as a llama2.c checkpoint, whose order of tensors is written down here.
+TEST(GgufModel, every_layer_has_the_tensors_of_its_name) {
+  for (bool shared : {true, false}) {
+    GgufToy toy = plain_toy({"f32"});
+    toy.n_layers = 3;
+    toy.shared_classifier = shared;
+    GgufFile file = toy_gguf(toy, 7);
+    Bytes checkpoint;
+    const auto vocab_size = int32_t(toy.vocab_size);
+    for (int32_t size : {int32_t(toy.dim), int32_t(toy.hidden_dim), int32_t(toy.n_layers), int32_t(toy.n_heads), int32_t(toy.n_kv_heads),
+                         shared ? vocab_size : -vocab_size, int32_t(toy.context_length)})
+      put(&checkpoint, size);
+    auto append = [&](const std::string &name) {
+      const Bytes &data = file.tensor(name)->data;
+      checkpoint.insert(checkpoint.end(), data.begin(), data.end());
+    };
+    append("token_embd.weight");
+    for (const char *kind : {"attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "ffn_norm", "ffn_gate", "ffn_down", "ffn_up"})
+      for (uint32_t l = 0; l < toy.n_layers; l++) append("blk." + std::to_string(l) + "." + kind + ".weight");
+    append("output_norm.weight");
+    checkpoint.resize(checkpoint.size() + size_t(toy.context_length) * toy.head_size * sizeof(float));  // tables of no use
+    if (!shared) append("output.weight");
+    EXPECT_TRUE(same(run(file), run(open_model(checkpoint))));
+  }
 }
 
 // The 16-bit types widen exactly and follow the float contract: a checkpoint of the widened weights gives the same bits.

@@ -308,6 +308,13 @@ TEST(Options, a_memory_limit_counts_the_object_itself) {
   EXPECT_EQ(allocator.peak_bytes(), need);
 }
 
+// Rows of wide models are few, so that activations take about 8 MB.
+TEST(Options, activations_of_a_wide_model_take_little_memory) {
+  const Model model = open_model(legacy_checkpoint({16, 16384, 1, 2, 2, 16, 128}, 1));
+  ASSERT_TRUE(model);
+  EXPECT_LT(proofinfer_session_memory_bytes(make_session(model).get()), uint64_t(16) << 20);
+}
+
 TEST(Options, a_session_limit_stops_the_logits_of_all_positions_only) {
   SmallWorld world;
   Options options = make_options();

@@ -657,6 +657,10 @@ TEST(TokenizerGguf, files_that_leave_out_what_may_be_absent_open) {
   Tokenizer one = open(tiny);
   EXPECT_EQ(number(one, PROOFINFER_TOKENIZER_BOS), -1);
   EXPECT_EQ(number(one, PROOFINFER_TOKENIZER_ADD_BOS), 0);
+  char piece[1];
+  float score = 1.0f;
+  EXPECT_TRUE(answer_of(proofinfer_tokenizer_piece, one.get(), 0, piece, sizeof(piece), nullptr, &score).ok());
+  EXPECT_EQ(score, 0.0f);
   RuleVocabulary vocabulary;
   GgufFile rules = rule_file(vocabulary);
   rules.remove_key("tokenizer.ggml.pre");
