@@ -199,6 +199,8 @@ TEST(Scheduler, a_cancelled_one_leaves_with_its_next_piece_and_the_others_notice
   EXPECT_EQ(outputs[later], run_alone(world.model, world.tokenizer, job_of(2, 3, 4)));
   for (uint64_t id : {uint64_t(0), later + 1, UINT64_MAX})
     EXPECT_EQ(answer_of(proofinfer_scheduler_cancel, scheduler.get(), id).status, PROOFINFER_E_ARGUMENT);
+  const Scheduler fresh = make_scheduler(world.model, world.tokenizer);
+  EXPECT_EQ(answer_of(proofinfer_scheduler_cancel, fresh.get(), uint64_t(1)).status, PROOFINFER_E_ARGUMENT);
 }
 
 TEST(Scheduler, a_cancelled_step_can_be_repeated) {
