@@ -68,6 +68,7 @@ def of_the_program(golden: bool) -> list[Test]:
 TESTS = (
     Test("unit_sampling"),
     Test("unit_failure"),
+    Test("unit_checked", files="proved/"),
     Test("unit_checksum"),
     Test("unit_api_names"),
     Test("unit_api_arguments"),
