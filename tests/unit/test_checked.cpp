@@ -31,8 +31,7 @@ TEST(Checked, products_end_at_the_limit) {
     EXPECT_EQ(product, a * (kMost / a));
     EXPECT_TRUE(pi_mul_checked(a, 0, &product));
     EXPECT_EQ(product, 0u);
-    for (uint64_t more : {kMost / a + 1, kMost, UINT64_MAX})
-      if (more > kMost / a) EXPECT_FALSE(pi_mul_checked(a, more, &product)) << a << " " << more;
+    for (uint64_t more : {kMost / a + 1, kMost / a + 2, UINT64_MAX}) EXPECT_FALSE(pi_mul_checked(a, more, &product)) << a << " " << more;
   }
   EXPECT_TRUE(pi_mul_checked(0, UINT64_MAX, &product));
   EXPECT_EQ(product, 0u);

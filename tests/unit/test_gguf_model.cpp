@@ -233,8 +233,8 @@ TEST(GgufModel, what_it_says_of_itself) {
   for (int i = 1; i < 8; i++) many += ", " + piece;
   const std::vector<std::string> last(values.end() - 8, values.end());
   EXPECT_EQ(values[0], "llama");
-  EXPECT_EQ(last, (std::vector<std::string>{"x\n", "0.100000001", "-3", "-1099511627776", "0.10000000000000001", "[1, -2, 3]", many + ", ...] (9 of string)",
-                                            std::string(8191, 'x') + "... (8194 bytes)"}));
+  EXPECT_EQ(last, (std::vector<std::string>{"x\n", "0.100000001", "-3", "-1099511627776", "0.10000000000000001", "[1, -2, 3]",
+                                            many + ", ...] (9 of string)", std::string(8191, 'x') + "... (8194 bytes)"}));
   size_t needed = 0;
   for (size_t index : {file.keys.size(), SIZE_MAX}) {
     EXPECT_EQ(answer_of(proofinfer_model_metadata_key, model.get(), index, nullptr, size_t(0), &needed).message,
