@@ -198,9 +198,11 @@ SANITIZER_OPTIONS = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_str
 class Bench:
     """The tree, copied and built once, and what is needed to build a mutant of it."""
 
-    def __init__(self, folder: Path, jobs: int, build: Path | None = None, tests: str = "", sanitized: bool = False) -> None:
+    def __init__(self, folder: Path, jobs: int, build: Path | None = None, tests: str = "", sanitized: bool = False, machine: str = "") -> None:
         """build: a build folder of this very tree to use; without it a copy, brought up to date, is built with -O1. tests: those with such names alone.
-        sanitized: built with AddressSanitizer and UndefinedBehaviorSanitizer."""
+        sanitized: built with AddressSanitizer and UndefinedBehaviorSanitizer. machine: cross-compiled for it and run under qemu-user."""
+        self.machine, self.runner = machine, [f"qemu-{machine}", "-L", f"/usr/{machine}-linux-gnu"] if machine else []
+        self.binutils = f"{machine}-linux-gnu-" if machine else ""
         self.tests, self.sanitized = [test for test in TESTS if re.search(tests, test.name)], sanitized
         if sanitized:  # which makes frames larger: those tests skip themselves
             self.tests = [test for test in self.tests if test.target != "unit_stack"]
@@ -233,7 +235,9 @@ class Bench:
         flags = ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS_DEBUG=-O1", "-DCMAKE_CXX_FLAGS_DEBUG=-O1", "-DPROOFINFER_BUILD_TESTS=ON"]
         if self.sanitized:  # gcc takes three times as long
             flags += ["-DCMAKE_C_COMPILER=clang", "-DCMAKE_CXX_COMPILER=clang++", f"-DCMAKE_C_FLAGS={SANITIZERS}", f"-DCMAKE_CXX_FLAGS={SANITIZERS}"]
-        if shutil.which("ld.lld"):  # some forty links a mutant
+        if self.machine:
+            flags += [f"-DCMAKE_TOOLCHAIN_FILE={self.tree}/tests/tools/cross/{self.machine}.cmake", "-DPROOFINFER_BUILD_PROGRAM=OFF"]
+        elif shutil.which("ld.lld"):  # some forty links a mutant
             flags.append("-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld")
         flags.append(f"-DPROOFINFER_DEFAULT_MODELS={MODELS}")
         self._must_work(["cmake", "-S", str(self.tree), "-B", str(self.build), "-G", "Ninja", *flags])
@@ -309,7 +313,7 @@ class Bench:
         environment.update(test.environment)
         if os.access("/dev/shm", os.W_OK):
             environment["TMPDIR"] = "/dev/shm"  # the disk's fsync is most of what some tests wait for
-        command = ["python3", "-B", str(self.tree / test.script)] if test.script else [path]
+        command = ["python3", "-B", str(self.tree / test.script)] if test.script else [*self.runner, path]
         if self.sanitized:  # whose shadow takes most addresses
             return run([*command, *test.arguments], self.build, seconds, {**environment, **SANITIZER_OPTIONS}, addresses=0)
         return run([*command, *test.arguments], self.build, seconds, environment)
@@ -373,17 +377,15 @@ class Bench:
                 shutil.rmtree(partial)
         return [path.read_bytes() for path in sorted(kept.iterdir(), key=lambda p: int(p.stem))]
 
-    @staticmethod
-    def _defined(path: Path) -> set[str]:
+    def _defined(self, path: Path) -> set[str]:
         """The symbols that no other object may define."""
-        done = subprocess.run(["nm", "-g", "--defined-only", "--format=posix", str(path)], capture_output=True, check=True)
+        done = subprocess.run([f"{self.binutils}nm", "-g", "--defined-only", "--format=posix", str(path)], capture_output=True, check=True)
         rows = [line.split() for line in done.stdout.decode().splitlines()]
         return {row[0] for row in rows if row[1] in "TDBR"}
 
-    @staticmethod
-    def _strip(path: Path) -> None:
+    def _strip(self, path: Path) -> None:
         """Without line numbers and file names."""
-        subprocess.run(["objcopy", "--strip-debug", "--remove-section=.comment", str(path)], check=True)
+        subprocess.run([f"{self.binutils}objcopy", "--strip-debug", "--remove-section=.comment", str(path)], check=True)
 
     def judge(self, file: str, text: str, worker: Path, first: list[str], passed: list[str], patience: float) -> Outcome:
         """Builds the mutant and runs the tests until one fails: those of `first` before the others of their kind, then those near to the file.
@@ -441,7 +443,7 @@ class Bench:
             if verdict != "ok":
                 return Outcome("not compiled", by=output[-300:])
             # Of tests of one instruction set after another, those of the mutant's.
-            isa = re.search(r"/kernels_(sse2|avx2|avx512)", file) if test.each_isa else None
+            isa = re.search(r"/kernels_(sse2|avx2|avx512|neon)", file) if test.each_isa else None
             chosen = replace(test, arguments=(f"--gtest_filter=*/{isa[1]}*",)) if isa else test
             verdict, output = self._run_test(chosen, program, max(4.0, limit_factor * self._base_seconds(test)))
             outcome.tests_run.append(test.name)

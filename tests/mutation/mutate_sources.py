@@ -3,6 +3,7 @@
 
     tests/mutation/mutate_sources.py --count 340 --seed 1          # all: drawn mutants, then those written by hand
     tests/mutation/mutate_sources.py --sample 12 --seed 7          # so many of both together
+    tests/mutation/mutate_sources.py --machine aarch64 --files kernels_neon --tests 'kernels|isas'    # cross-compiled, under qemu-user
 
 Mutants come from PyPI's universalmutator (tried: 1.14.1), for every file of src/ that is of no one instruction set, drawn at random with the printed
 seed, more of a longer file; and from by_hand.py, for the instruction sets and the interface. One that gives the same machine code as the unchanged
@@ -150,10 +151,10 @@ class OutOfTime(Exception):
 class Study:
     """Mutants and what became of them."""
 
-    def __init__(self, folder: Path, seed: int, jobs: int, build: Path | None, tests: str) -> None:
+    def __init__(self, folder: Path, seed: int, jobs: int, build: Path | None, tests: str, machine: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.seed, self.jobs = folder, seed, jobs
-        self.bench = Bench(folder, jobs, build, tests)
+        self.bench = Bench(folder, jobs, build, tests, machine=machine)
         self.sanitized: Bench | None = None
         self.sanitized_lock = threading.Lock()
         self.results_folder = folder / "results"
@@ -326,11 +327,13 @@ def report(study: Study, results: list[tuple[Mutant, Outcome]], sample: bool) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    study = Study(arguments.folder.resolve(), arguments.seed, arguments.jobs, arguments.use_build, arguments.tests)
+    folder = arguments.folder.resolve() / arguments.machine
+    study = Study(folder, arguments.seed, arguments.jobs, arguments.use_build, arguments.tests, arguments.machine)
     begin = time.monotonic()
     study.deadline, study.patience = begin + arguments.seconds, arguments.patience
     study.wanted = re.compile(arguments.files)
-    study.sanitize = not arguments.sample  # whose limit does without what takes minutes to build
+    # A sample's limit does without what takes minutes to build.
+    study.sanitize = not arguments.sample and not arguments.machine
     print(f"seed {arguments.seed}; {len(study.bench.tests)} of {len(TESTS)} test programs; sources {study.sources}, tests {study.tests}", flush=True)
     results: list[tuple[Mutant, Outcome]] = []
     with ThreadPoolExecutor(arguments.jobs, thread_name_prefix=f"worker{arguments.seed}") as pool:
@@ -367,6 +370,7 @@ def main() -> int:
     parser.add_argument("--tests", default="", help="only test programs whose names this finds; what they do not kill is left to a run without this")
     parser.add_argument("--patience", type=float, default=float("inf"), help="leave a mutant that lives longer to a run without this")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--machine", default="", help="judge on another machine: aarch64, riscv64 or s390x, cross-compiled, under qemu-user")
     parser.add_argument("--use-build", type=Path, help="a build of this tree with tests to use, instead of one made for this with -O1")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "mutation")
     try:

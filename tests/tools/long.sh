@@ -104,6 +104,8 @@ engine_mutants() {
 source_mutants() {
   reference/install.sh
   build/oracles/bin/python -B tests/mutation/mutate_sources.py --count "${MUTANTS:-340}" --seed "${SEED:-1}" --jobs "$(nproc)"
+  tests/tools/other_machines.sh install aarch64
+  build/oracles/bin/python -B tests/mutation/mutate_sources.py --machine aarch64 --files kernels_neon --tests 'kernels|isas' --jobs "$(nproc)"
 }
 
 # Gates are seen red.

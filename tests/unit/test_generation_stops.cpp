@@ -6,6 +6,7 @@
 
 #include "support/random_sampling.h"
 #include "support/small_world.h"
+#include "support/vocabulary.h"
 
 namespace proofinfer_test {
 
@@ -108,6 +109,27 @@ size_t longest_beginning(const Strings &strings, const std::string &bytes) {
 }
 
 }  // namespace
+
+TEST(GenerationStops, pieces_that_are_known_to_end_texts_do_so_if_they_are_control_pieces) {
+  constexpr int32_t kEnd = 256, kEos = 257;
+  const Model model = open_model(legacy_checkpoint({16, 24, 1, 4, 2, kEos + 1, 16}, 7));
+  for (const char *end : {"<|eot_id|>", "<|im_end|>", "<|end_of_text|>", "<|endoftext|>", "<|eom_id|>", "</s>", "<|other|>"})
+    for (int32_t kind : {kControl, kUserDefined, kNormal}) {
+      RuleVocabulary vocabulary;
+      vocabulary.others = {{end, 0, kind}, {"<|eos|>", 0, kControl}};
+      GgufFile file = rule_file(vocabulary);
+      file.add("tokenizer.ggml.eos_token_id", uint32_t(kEos));
+      const Tokenizer tokenizer = open_tokenizer(file.bytes(), 0);
+      const bool ends = kind == kControl && end != std::string("<|other|>");
+      for (const auto &[token, stops] : {std::pair(kEnd, ends), std::pair(kEos, true), std::pair(int32_t('x'), false)}) {
+        const Session session = make_session(model);
+        const Sampler sampler = make_sampler(kEos + 1, nullptr);
+        const Generation generation = make_generation(session, tokenizer, sampler, {'a'}, nullptr);
+        EXPECT_TRUE(answer_of(proofinfer_generation_force, generation.get(), token).ok());
+        EXPECT_EQ(next(generation).reason, stops ? PROOFINFER_STOP_TOKEN : PROOFINFER_STOP_NONE) << end << " " << kind << " " << token;
+      }
+    }
+}
 
 TEST(GenerationStops, drawn_texts_in_drawn_tokens_are_cut_exactly_and_never_leak) {
   SmallWorld world;
