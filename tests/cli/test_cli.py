@@ -13,6 +13,7 @@ import re
 import resource
 import select
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -1198,6 +1199,21 @@ classifier                f32          260 x 4            5100            4160
         whole = "".join("%-22s%s\n" % line for line in lines) + re.escape(tensors)
         self.assertRegex(self.succeed("inspect", model).decode(), r"\A%s\Z" % whole)
 
+    def test_a_gguf_file_is_read_from_its_metadata_to_its_text(self):
+        long = {b"a.ascii": b"x" * 200, b"a.between": b"y" * 99 + "\N{LLAMA}\N{LLAMA}".encode(), b"a.lines": b"one\ntwo\x1b[2J"}
+        keys = [(name, 8, struct.pack("<Q", len(value)) + value) for name, value in long.items()]
+        model = self.path("m.gguf")
+        chain_model.write_gguf_model(model, chain_model.cycle([byte_token(byte) for byte in b"abc"]), keys)
+        self.assertEqual(self.succeed(model, "-n", "6"), b"abcabc\n")
+        table = self.succeed("inspect", model).decode()
+        shown = {"a.ascii": "x" * 100 + " ...", "a.between": "y" * 99 + "\N{LLAMA} ...", "a.lines": "one\\ntwo?[2J"}
+        for name, value in shown.items():
+            self.assertRegex(table, r"(?m)^%s +%s$" % (re.escape(name), re.escape(value)))
+        found = json.loads(self.succeed("inspect", model, "--json"))
+        self.assertEqual((found["format"], found["element_type"], found["vocab_size"]), ("GGUF version 3", "f32", 260))
+        values = {entry["key"]: entry["value"] for entry in found["metadata"]}
+        self.assertEqual({name.encode(): values[name].encode() for name in shown}, long)
+
     def test_json_keeps_every_character_and_replaces_every_other_byte(self):
         model = self.saying(b"abc")
         kept = "\x7f \x80\u07ff\u0800\ud7ff\ue000\uffff\U00010000\U0003ffff\U00040000\U000fffff\U00100000\U0010ffff \t\r\x01"
@@ -1229,6 +1245,8 @@ classifier                f32          260 x 4            5100            4160
             figure = found["figures"][key]
             self.assertGreater(figure["median"], 0, key)
             self.assertTrue(min(figure["runs"]) <= figure["median"] <= max(figure["runs"]), key)
+        for rate, seconds in zip(*(found["figures"][key]["runs"] for key in ("load_gigabytes_per_second", "load_seconds")), strict=True):
+            self.assertAlmostEqual(rate * seconds * 1e9 / found["file_bytes"], 1, places=3)
         self.assertEqual(len(found["figures"]["decode_tokens_per_second"]["runs"]), 3)
 
     def test_bench_measures_five_times_unless_told(self):
