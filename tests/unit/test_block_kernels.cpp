@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/half.h"
 #include "kernels/kernels.h"
 #include "support/kernel_cases.h"
 
@@ -113,6 +114,33 @@ void place_row(const Bytes &one, size_t row, size_t group_count, Bytes *digits, 
     for (size_t half = 0; half < 2; half++) (*sums)[(at * 2 + half) * 8 + row % 8] = own[g * 2 + half];
     for (size_t c = 0; c < 64; c++) (*digits)[(at * 16 + c / 4) * 32 + row % 8 * 4 + c % 4] = one[g * 64 + c];
   }
+}
+
+// A weight by the definition of its type in GGUF files: column c of a block. All products but the last of Q6_K are exact.
+float weight_by_definition(ElementType type, const unsigned char *block, size_t c) {
+  auto half = [block](size_t at) { return widen_f16(static_cast<uint16_t>(block[at] | block[at + 1] << 8)); };
+  auto nibble = [block](size_t at, bool high) { return int(block[at]) >> (high ? 4 : 0) & 15; };
+  const float d = half(type == ElementType::kQ6_K ? 208 : 0);
+  switch (type) {
+    case ElementType::kQ8_0: return d * float(static_cast<int8_t>(block[2 + c]));
+    case ElementType::kQ4_0: return d * float(nibble(2 + c % 16, c >= 16) - 8);
+    case ElementType::kQ4_1: return d * float(nibble(4 + c % 16, c >= 16)) + half(2);
+    case ElementType::kQ5_0: return d * float((nibble(6 + c % 16, c >= 16) | (block[2 + c / 8] >> c % 8 & 1) << 4) - 16);
+    case ElementType::kQ5_1: return d * float(nibble(8 + c % 16, c >= 16) | (block[4 + c / 8] >> c % 8 & 1) << 4) + half(2);
+    case ElementType::kQ6_K: {
+      const size_t part = c % 128 / 32, low = c / 128 * 64 + part % 2 * 32 + c % 32, high = 128 + c / 128 * 32 + c % 32;
+      const int q = (nibble(low, part >= 2) | (block[high] >> 2 * part & 3) << 4) - 32;
+      return d * float(static_cast<int8_t>(block[192 + c / 16])) * float(q);
+    }
+    default: break;
+  }
+  // Q4_K and Q5_K: scales and minima of six bits, the first four of each in a byte each, the others in nibbles and upper bits.
+  const size_t g = c / 32, nibbles = type == ElementType::kQ5_K ? 48 : 16;
+  const unsigned char *packed = block + 4;
+  const int scale = g < 4 ? packed[g] & 63 : (packed[g + 4] & 15) | packed[g - 4] >> 6 << 4;
+  const int minimum = g < 4 ? packed[g + 4] & 63 : packed[g + 4] >> 4 | packed[g] >> 6 << 4;
+  const int fifth = type == ElementType::kQ5_K ? (block[16 + c % 32] >> g & 1) << 4 : 0;
+  return d * float(scale) * float(nibble(nibbles + g / 2 * 32 + c % 32, g % 2 != 0) | fifth) - half(2) * float(minimum);
 }
 
 // Of every set but the scalar one.
@@ -299,6 +327,24 @@ TEST_P(KernelsTest, matvec_blocks_is_exact_where_nothing_rounds) {
         double sum = 0;
         for (size_t c = 0; c < groups * 32; c++) sum += double(row[c]) * number_at(q, c) * double(scales[c / 32]);
         ASSERT_EQ(static_cast<double>(got[r]), sum) << element_name(type) << ", row " << r << ", " << shape({groups});
+      }
+    }
+}
+
+TEST_P(KernelsTest, packed_weights_are_those_of_the_types_definition) {
+  for (ElementType type : kBlockTypes)
+    for (int i = 0; i < kCasesOfType; i++) {
+      const size_t groups = groups_of(type) * random_.between(1, 2), columns = element_block_columns(type), blocks = groups * 32 / columns;
+      const Packed rows = file_rows(random_, type, 16 * blocks, Values::kOrdinary, i & 1);
+      Packed panel(element_panel_bytes(type, groups * 32), false);
+      kernels_->pack_blocks(type, rows.data(), 16, groups, 0, panel.data());
+      Floats row(groups * 32, false);
+      for (size_t r = 0; r < 16; r++) {
+        dequantize_row(type, panel.data(), r, groups * 32, row.data());
+        for (size_t c = 0; c < groups * 32; c++) {
+          const unsigned char *block = rows.data() + (r * blocks + c / columns) * element_block_bytes(type);
+          ASSERT_EQ(row[c], weight_by_definition(type, block, c % columns)) << element_name(type) << ", row " << r << ", column " << c;
+        }
       }
     }
 }

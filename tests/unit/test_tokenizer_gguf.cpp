@@ -417,6 +417,13 @@ TEST(TokenizerGguf, a_later_byte_of_a_character_without_a_piece_is_an_error) {
   EXPECT_TRUE(answer.says("the byte 0xA9 at offset 2 of the text needs a piece for it")) << answer;
 }
 
+TEST(TokenizerGguf, a_piece_that_is_a_byte_stands_for_one_without_a_piece_of_bytes) {
+  std::vector<GgufPiece> pieces = {{"<unk>", 0, kUnknown}, {"\xE2\x96\x81", -1}, {"\xC3", -1}, {"\xA9", -1}, {"<0xA8>", 0, kByte}};
+  EXPECT_EQ(encode(open(scored_file(pieces)), "\xC3\xA9\xC3\xA8"), Ids({1, 2, 3, 2, 4}));
+  pieces[2].type = kControl;
+  EXPECT_EQ(encode(open(scored_file(pieces)), "\xC3\xA9"), Ids({1, 0}));
+}
+
 // A message's text is cut where it spells a mark of the template: only what begins a part of the template, or follows a special piece, has the dummy
 // space.
 TEST(TokenizerGguf, text_of_a_chat_that_spells_a_mark_is_cut_and_has_no_space_there) {
