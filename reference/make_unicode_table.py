@@ -3,6 +3,7 @@
     pip install unicodedata2==15.1.0
     python3 reference/make_unicode_table.py            # writes the file
     python3 reference/make_unicode_table.py --check    # compares it
+    python3 reference/make_unicode_table.py --digest   # FNV-1a of the classes of all code points, which unit.tokenizer_words demands
 
 The source is the PyPI package unicodedata2 15.1.0, which is Python's unicodedata with the data of Unicode 15.1.0: that version gives the
 classes that llama.cpp's own table has. Letters, numbers and punctuation are the general categories L, N and P; white space is the property
@@ -72,8 +73,18 @@ const uint8_t kUnicodeClasses[{len(blocks)} * kUnicodeBlock / 2] = {{
     )
 
 
+def digest():
+    found = 0xCBF29CE484222325
+    for code in range(0x110000):
+        found = (found ^ char_class(code)) * 0x100000001B3 % 2**64
+    return found
+
+
 def main():
     text, block_count, distinct = table()
+    if "--digest" in sys.argv[1:]:
+        print(f"{digest():#x}")
+        return
     if "--check" in sys.argv[1:]:
         same = OUTPUT.read_text() == text
         print(f"{OUTPUT.name}: {block_count} blocks, {distinct} distinct; {'equal' if same else 'DIFFERENT'}")
