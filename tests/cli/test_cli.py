@@ -574,6 +574,14 @@ class Channels(Case):
         self.assertIn(b"generated: 6 tokens", shown)
         self.assertEqual(self.on_terminal(model, "-n", "6", "-q"), (0, b"abcabc\n", b""))
 
+    def test_terminal_sees_how_far_the_bench_is(self):
+        model = self.saying(b"abc", seq_len=64)
+        arguments = ["bench", model, "--json", "--no-bounds", "--repeats", "2"]
+        code, out, shown = self.on_terminal(*arguments)
+        self.assertEqual((code, json.loads(out)["repeats"]), (0, 2))
+        self.assertTrue(shown.endswith(b"\rmeasuring: run 1 of 2\x1b[K\rmeasuring: run 2 of 2\x1b[K\r\x1b[K"), shown)
+        self.assertEqual(self.on_terminal(*arguments, "-q")[2], b"")
+
     def test_progress_of_a_long_prompt_is_wiped(self):
         model = self.saying(b"abc", seq_len=12000)
         code, out, shown = self.on_terminal(model, "--prompt-file", "-", "-n", "11000", stdin=b"x" * 10900)
@@ -714,6 +722,13 @@ class Chat(Case):
         arguments = ["chat", model, "-y", "", "-i", "x"]
         # "[INST] x [/INST]": behind each N the most probable token is the end of the turn; <unk> is what the reference prints behind one.
         self.assertEqual(self.succeed(*arguments, "--raw-pieces").split(b"User: ")[0], b"Assistant: \n\nH\n<unk>")
+        self.assertEqual(self.succeed(*arguments).split(b"User: ")[0], b"Assistant: H\n")
+
+    def test_a_turn_that_is_ended_twice_leaves_an_empty_line_as_the_reference_does(self):
+        h = byte_token(ord("H"))
+        model = self.world({byte_token(ord("]")): h, h: EOS, EOS: EOS})
+        arguments = ["chat", model, "-y", "", "-i", "x"]
+        self.assertEqual(self.succeed(*arguments, "--raw-pieces").split(b"User: ")[0], b"Assistant: H\n\n")
         self.assertEqual(self.succeed(*arguments).split(b"User: ")[0], b"Assistant: H\n")
 
     @needs_models
@@ -1255,8 +1270,9 @@ classifier                f32          260 x 4            5100            4160
         self.assertEqual((found["repeats"], len(found["figures"]["prefill_tokens_per_second"]["runs"])), (5, 5))
 
     def number(self, text):
-        """A figure of the table and half a unit of its last digit."""
+        """A figure of the table, of four significant digits at least or six decimals, and half a unit of its last digit."""
         self.assertRegex(text, r"^\d+(\.\d+)?$")
+        self.assertTrue(len(text.replace(".", "").lstrip("0")) >= 4 or len(text.partition(".")[2]) == 6, text)
         return float(text), 0.5 * 10.0 ** -len(text.partition(".")[2])
 
     def test_bench_table_has_medians_between_the_lowest_and_the_highest(self):
@@ -1275,6 +1291,9 @@ classifier                f32          260 x 4            5100            4160
             self.assertRegex(lines[label], r"^ +[\d.]+ {24}MB$")
         share = self.number(lines["decode of the bound"].strip())[0]
         self.assertEqual("measuring error" in table, share > 1.02, table)
+        for line in lines.values():
+            for figure in re.findall(r"[\d.]+", line):
+                self.number(figure)
 
     def test_bounds_are_of_work_that_was_done(self):
         """Far above what one thread of any machine reads or computes lies what takes no time."""
@@ -1300,6 +1319,8 @@ classifier                f32          260 x 4            5100            4160
         self.assertIn("together 3 sessions", table)
         self.refuse(2, "bench", model, "--sessions", "3", "--decode-tokens", "0", saying=["--decode-tokens is 0"])
         self.assertGreater(figures["together_gain"]["median"], 0)
+        one = ["bench", model, "--json", "--no-bounds", "--prompt-tokens", "4", "--decode-tokens", "1", "--repeats", "1", "--sessions", "1"]
+        self.assertGreater(json.loads(self.succeed(*one))["figures"]["together_tokens_per_second"]["median"], 0)
         self.assertNotIn("together_gain", json.loads(self.succeed(*arguments))["figures"])
 
     def test_selftest_passes(self):
