@@ -191,8 +191,12 @@ class Outcome:
 
 
 UNOPTIMISED = re.compile(r"/kernels_(sse2|avx|neon)")
-SANITIZERS = "-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
-SANITIZER_OPTIONS = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:hard_rss_limit_mb=8192"}
+
+
+def sanitizer_preset(kind: str, what: str) -> dict[str, str]:
+    """A part of the preset that CI's tests with AddressSanitizer and UndefinedBehaviorSanitizer are built or run with."""
+    presets = json.loads((ROOT / "CMakePresets.json").read_text())[f"{kind}Presets"]
+    return next(preset for preset in presets if preset["name"] == "asan-ubsan")[what]
 
 
 class Bench:
@@ -233,8 +237,8 @@ class Bench:
 
     def _configure(self) -> None:
         flags = ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS_DEBUG=-O1", "-DCMAKE_CXX_FLAGS_DEBUG=-O1", "-DPROOFINFER_BUILD_TESTS=ON"]
-        if self.sanitized:  # gcc takes three times as long
-            flags += ["-DCMAKE_C_COMPILER=clang", "-DCMAKE_CXX_COMPILER=clang++", f"-DCMAKE_C_FLAGS={SANITIZERS}", f"-DCMAKE_CXX_FLAGS={SANITIZERS}"]
+        if self.sanitized:
+            flags += [f"-D{name}={value}" for name, value in sanitizer_preset("configure", "cacheVariables").items() if name != "CMAKE_BUILD_TYPE"]
         if self.machine:
             flags += [f"-DCMAKE_TOOLCHAIN_FILE={self.tree}/tests/tools/cross/{self.machine}.cmake", "-DPROOFINFER_BUILD_PROGRAM=OFF"]
         elif shutil.which("ld.lld"):  # some forty links a mutant
@@ -315,7 +319,9 @@ class Bench:
             environment["TMPDIR"] = "/dev/shm"  # the disk's fsync is most of what some tests wait for
         command = ["python3", "-B", str(self.tree / test.script)] if test.script else [*self.runner, path]
         if self.sanitized:  # whose shadow takes most addresses
-            return run([*command, *test.arguments], self.build, seconds, {**environment, **SANITIZER_OPTIONS}, addresses=0)
+            environment.update(sanitizer_preset("test", "environment"))
+            environment["ASAN_OPTIONS"] += ":hard_rss_limit_mb=8192"
+            return run([*command, *test.arguments], self.build, seconds, environment, addresses=0)
         return run([*command, *test.arguments], self.build, seconds, environment)
 
     # --- mutants

@@ -177,7 +177,7 @@ class Study:
             outcome = Outcome(**kept["outcome"])
             lives = outcome.verdict == "survived" and mutant.key not in self.survivors or outcome.verdict == "waits"
             waits = outcome.verdict == "waits" and self.patience == float("inf")
-            if lives and kept["tests"] != self.tests or waits:
+            if lives and (kept["tests"] != self.tests or self.sanitize and not kept.get("sanitized")) or waits:
                 passed = [name for name, digest in kept["passed"].items() if digest == self.test_digests.get(name)]
             else:
                 self.finished = self.finished and outcome.verdict != "waits"
@@ -197,7 +197,7 @@ class Study:
             self.finished = False
         with self.lock:
             self.killers[mutant.file][outcome.by] += 1
-        file.write_text(json.dumps({"sources": self.sources, "tests": self.tests, "mutant": {**asdict(mutant), "text": ""},
+        file.write_text(json.dumps({"sources": self.sources, "tests": self.tests, "sanitized": self.sanitize, "mutant": {**asdict(mutant), "text": ""},
                                     "outcome": asdict(outcome), "passed": {name: self.test_digests[name] for name in outcome.tests_run}}, indent=1))
         return outcome
 

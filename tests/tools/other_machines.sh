@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # The recorded figures and the kernels of GGUF's types on other machines, under qemu-user: other_machines.sh quick|all|install [machine...]. "quick"
-# leaves the largest models, the splits and most drawn cases out; "install" only gets what the machines need. Machines: aarch64, riscv64, s390x (big-endian), built with Debian's cross compilers;
-# westmere and haswell, x86-64 CPUs without AVX and without AVX-512, which run the objects of the native build named by NATIVE_BUILD (default
-# build/release): forcing a kernel set would not catch an instruction that strayed. Prints the kernel sets that each machine ran.
+# leaves the largest models, the splits and most drawn cases out; "install" only gets what the machines need. Machines: aarch64, riscv64, s390x
+# (big-endian), built with Debian's cross compilers; westmere and haswell, x86-64 CPUs without AVX and without AVX-512, which run the objects of the
+# native build named by NATIVE_BUILD (default build/release): forcing a kernel set would not catch an instruction that strayed. Prints the kernel sets
+# that each machine ran.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
