@@ -301,8 +301,13 @@ func TestStress(t *testing.T) {
 	stressPhase(t, shared, stressTime()*2/3, 2)
 	after := settledKiB(t, live)
 	t.Logf("%v: memory %d KiB after a third, %d KiB at the end", stressTime(), warm, after)
-	if after > warm+growthKiB && !raceOrSanitizer {
-		t.Errorf("memory grew from %d to %d KiB", warm, after)
+	if after <= warm+growthKiB || raceOrSanitizer {
+		return
+	}
+	// Slack comes once, a leak again.
+	stressPhase(t, shared, stressTime()*2/3, 3)
+	if again := settledKiB(t, live); again > after+growthKiB {
+		t.Errorf("memory grew from %d to %d, then to %d KiB", warm, after, again)
 	}
 }
 

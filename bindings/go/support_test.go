@@ -13,10 +13,14 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"proofinfer.example/proofinfer/internal/cloop"
 )
 
-// TestMain clears the addresses that garbage still holds, so that a leak checker at exit finds what nobody can free any more.
+// TestMain keeps memory in one arena, for TestStress to measure it, and in the end clears the addresses that garbage still holds, so that a leak
+// checker at exit finds what nobody can free any more.
 func TestMain(m *testing.M) {
+	cloop.OneArena()
 	status := m.Run()
 	for range 3 {
 		runtime.GC()

@@ -1,5 +1,5 @@
 // Package cloop is what the tests need of C: the generation loop, to measure what the Go package adds to it, and the C library's
-// memory returned to the system. A Loop is for one goroutine at a time.
+// memory kept together and returned to the system. A Loop is for one goroutine at a time.
 package cloop
 
 /*
@@ -14,6 +14,13 @@ package cloop
 static void trim(void) {
 #if defined(__GLIBC__)
 	malloc_trim(0);
+#endif
+}
+
+// Of several arenas, which threads get by chance, each keeps pieces that cannot be trimmed.
+static void one_arena(void) {
+#if defined(__GLIBC__)
+	mallopt(M_ARENA_MAX, 1);
 #endif
 }
 
@@ -97,3 +104,6 @@ func (l *Loop) Run(steps int) (time.Duration, error) {
 
 // Trim gives freed memory back to the system.
 func Trim() { C.trim() }
+
+// OneArena keeps the C library's memory in one arena, so that how much is in use can be told from how much the process has.
+func OneArena() { C.one_arena() }
