@@ -122,11 +122,11 @@ std::string tensor_table(const std::vector<Tensor> &tensors) {
 
 // Values on one line each, nothing that a terminal would obey, the beginning of long ones.
 std::string shown(const std::string &value) {
-  constexpr size_t kMost = 100;
+  constexpr size_t kMost = 100, kCharacterMost = 4;
   std::string text;
   for (const char c : value) {
     const unsigned char byte = static_cast<unsigned char>(c);
-    if (text.size() >= kMost && (byte & 0xC0) != 0x80) return text + " ...";
+    if (text.size() >= kMost && ((byte & 0xC0) != 0x80 || text.size() >= kMost + kCharacterMost - 1)) return text + " ...";
     if (c == '\n')
       text += "\\n";
     else

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <set>
 
 #include "fault/inject.h"
 #include "support/files.h"
@@ -200,6 +201,43 @@ TEST(FaultInjection, opening_a_model_of_a_gguf_file) {
     const Entry entry = opening.entry("open path, GGUF", file.path());
     sweep(entry, kAllocationModes);
     sweep(entry, kReadModes);
+  }
+}
+
+// Whatever fails later: the message is that of the first read that failed. Until then the loading has told how far it is.
+TEST(FaultInjection, the_first_read_that_fails_is_told_and_how_far_the_loading_came) {
+  GgufToy toy;
+  toy.types = {"f32", "q8_0", "f16"};
+  const Options options = make_options();
+  ASSERT_TRUE(answer_of(proofinfer_options_set_i64, options.get(), PROOFINFER_TEXT("threads"), int64_t(1)).ok());
+  for (const std::vector<uint8_t> &bytes : {toy_gguf(toy, 3).bytes(), checkpoint(Format::kLegacy, kShape, 1, 2)}) {
+    const ScratchFile file(bytes);
+    uint64_t farthest = 0;
+    std::set<uint64_t> told;
+    for (uint64_t at = 0; at < 2000; at++) {
+      std::string messages[2];
+      uint64_t fired = 0;
+      for (bool from_then_on : {false, true}) {
+        proofinfer_cancel *created = nullptr;
+        ASSERT_TRUE(answer_of(proofinfer_cancel_create, &created).ok());
+        const Cancel cancel(created);
+        arm(SystemFault::kRead, at, from_then_on);
+        proofinfer_model *opened = nullptr;
+        messages[from_then_on] =
+            answer_of(proofinfer_model_open, file.path().data(), file.path().size(), options.get(), cancel.get(), &opened).message;
+        fired = disarm();
+        const Model model(opened);
+        uint64_t done = 0, total = 0;
+        proofinfer_cancel_progress(cancel.get(), &done, &total);
+        EXPECT_GE(done, farthest) << at;
+        farthest = done;
+        told.insert(done);
+      }
+      if (fired == 0) break;
+      EXPECT_EQ(messages[0], messages[1]) << at;
+    }
+    EXPECT_GT(farthest, bytes.size() / 2);
+    EXPECT_GT(told.size(), 16u) << "every tensor is told of";
   }
 }
 

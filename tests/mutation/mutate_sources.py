@@ -245,8 +245,18 @@ class Study:
                 self.tell(mutant, outcome)
         return found
 
+    def runs_here(self, file: str) -> bool:
+        """Whether this CPU has the file's instruction set; under qemu-user it has all."""
+        isa = re.search(r"/kernels_(avx2|avx512|avx512vnni)\.cpp$", file)
+        flag = {"avx2": "avx2", "avx512": "avx512f", "avx512vnni": "avx512_vnni"}[isa[1]] if isa else ""
+        return not flag or bool(self.bench.machine) or re.search(rf"^flags\b.*\b{flag}\b", Path("/proc/cpuinfo").read_text(), re.M) is not None
+
     def by_hand(self) -> list[Mutant]:
         rows = [row for row in by_hand.MUTANTS if self.wanted.search(row[0])]
+        absent = sorted({row[0] for row in rows if not self.runs_here(row[0])})
+        if absent:
+            print(f"not judged, for this CPU has not their instruction sets: {', '.join(absent)}")
+        rows = [row for row in rows if row[0] not in absent]
         return [planted(self.bench.tree, *row) for row in rows if row[0] in self.bench.compiles or self.bench.includers.get(row[0])]
 
     def judge_by_hand(self, mutant: Mutant) -> list[tuple[Mutant, Outcome]]:
@@ -281,6 +291,8 @@ def read_survivors() -> dict[tuple[str, int, str, str], str]:
         file, _, number = first.partition(" #")
         if before[:2] != "- " or after[0][:2] != "+ " or reason[:2] != "= " or not (ROOT / file).is_file():
             raise Broken(f"{SURVIVORS.name}: not a file's name, -, + and = lines: {block}")
+        if (file, int(number or 1), before[2:], "\n".join(after)[2:]) in found:
+            raise Broken(f"{SURVIVORS.name} has this twice: {block}")
         found[file, int(number or 1), before[2:], "\n".join(after)[2:]] = reason[2:]
     return found
 

@@ -319,6 +319,16 @@ TEST(GgufModel, every_layer_has_the_tensors_of_its_name) {
   }
 }
 
+// Rows of wide models are few, whatever makes them wide, so that activations take about 8 MB.
+TEST(GgufModel, activations_of_a_wide_embedding_take_little_memory) {
+  GgufToy toy = plain_toy({"f32"});
+  toy.dim = 16384, toy.n_heads = 1, toy.n_kv_heads = 1, toy.head_size = 2, toy.hidden_dim = 16, toy.n_layers = 1, toy.vocab_size = 6;
+  toy.context_length = 128;
+  const Model model = open_model(toy_gguf(toy, 3).bytes());
+  ASSERT_TRUE(model);
+  EXPECT_LT(proofinfer_session_memory_bytes(make_session(model).get()), uint64_t(16) << 20);
+}
+
 // The 16-bit types widen exactly and follow the float contract: a checkpoint of the widened weights gives the same bits.
 TEST(GgufModel, float_types_convert_to_checkpoints_with_the_same_logits) {
   const std::string folder = testing::TempDir() + "gguf_model." + std::to_string(::getpid());

@@ -123,6 +123,13 @@ TEST(Scheduler, a_prompt_that_leaves_room_in_the_chunk_shares_it) {
   EXPECT_EQ(proofinfer_scheduler_count(scheduler.get()), 0u);
 }
 
+TEST(Scheduler, a_prompt_in_the_last_of_three_places_is_read_at_once) {
+  SmallWorld world;
+  Scheduler scheduler = make_scheduler(world.model, world.tokenizer, scheduler_options(3, 10).get());
+  for (size_t prompt : {1, 1, 4}) submit(scheduler, job_of(prompt, 5));
+  EXPECT_EQ(step(scheduler), 6u);
+}
+
 TEST(Scheduler, those_that_decode_take_nothing_from_the_chunk) {
   SmallWorld world;
   Scheduler scheduler = make_scheduler(world.model, world.tokenizer, scheduler_options(8, 10).get());
