@@ -1,8 +1,10 @@
 // Opening a packed file: from memory, and mapped from a file without looking at its weights. Input: the file.
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
+#include <cstring>
 
 #include "harness.h"
 
@@ -10,14 +12,13 @@ using namespace proofinfer_fuzz;
 
 namespace {
 
-// Written anew for each input; removed at once, but for its place among the open files.
+// Written anew for each input; in memory, and nowhere but among the open files. Others must not be able to write to it, or it is not mapped.
 const char *write_file(const uint8_t *data, size_t size) {
   static char path[64];
   static int file = -1;
   if (file < 0) {
-    char name[] = "/tmp/proofinfer_fuzz_XXXXXX";
-    file = mkstemp(name);
-    HOLDS(file >= 0 && unlink(name) == 0);
+    file = memfd_create("proofinfer_fuzz", 0);
+    HOLDS(file >= 0 && fchmod(file, 0600) == 0);
     std::snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
   }
   HOLDS(ftruncate(file, 0) == 0 && pwrite(file, data, size, 0) == ssize_t(size));

@@ -36,8 +36,7 @@ COMMANDS = ["generate", "chat", "score", "tokenize", "inspect", "convert", "benc
 LLAMA = "\N{LLAMA}".encode()
 
 HAVE_MODELS = os.path.isfile(STORIES) and os.path.isfile(TOK512)
-SKIP_REASON = "SKIPPED[real-models]: %s and tok512.bin are not there" % STORIES
-needs_models = unittest.skipUnless(HAVE_MODELS, SKIP_REASON)
+needs_models = unittest.skipUnless(HAVE_MODELS, "SKIPPED[real-models]: %s and tok512.bin are not there" % STORIES)
 
 
 def run(*arguments, stdin=b"", cwd=None, stdout=subprocess.PIPE, preexec=None, timeout=300):
@@ -268,6 +267,7 @@ class Quota(Case):
                 file.write(text)
         with open(self.path("groups"), "w", encoding="ascii") as file:
             file.write(groups)
+
         def in_namespace(user, *words):
             return subprocess.run(["unshare", "--mount", *user, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
@@ -283,9 +283,7 @@ class Quota(Case):
     def test_the_smallest_quota_above_bounds_the_threads(self):
         every = len(os.sched_getaffinity(0))
         if every < 2 or self.threads("", {}) is None:
-            reason = "SKIPPED[namespaces]: two processors and leave to mount over files are needed"
-            print(reason, flush=True)
-            self.skipTest(reason)
+            self.skipTest("SKIPPED[namespaces]: two processors and leave to mount over files are needed")
         two = "cpu,cpuacct/g/cpu.cfs_"
         cases = [
             (every, "0::/\n", {}),
@@ -1462,14 +1460,20 @@ class Help(Case):
             self.assertEqual(self.succeed(model, "-n", "6", "--isa", name), b"abcabc\n")
 
 
+class Result(unittest.TextTestResult):
+    """Says why tests are skipped, each reason once."""
+
+    def addSkip(self, test, reason):
+        if reason not in (known for _, known in self.skipped):
+            print("\n" + reason, flush=True)
+        super().addSkip(test, reason)
+
+
 if __name__ == "__main__":
     if not os.access(PROGRAM, os.X_OK):
         sys.exit("no program at %s: name it with PROOFINFER_PROGRAM" % PROGRAM)
-    if not HAVE_MODELS:
-        print(SKIP_REASON)
-        sys.stdout.flush()
     if sys.argv[1:] == ["--record-help"]:
         with open(HELP, "w", encoding="utf-8") as file:
             file.write(all_help())
         sys.exit(0)
-    unittest.main(verbosity=1)
+    unittest.main(testRunner=unittest.TextTestRunner(resultclass=Result))
